@@ -293,7 +293,7 @@ bench-peers: $(BENCHMARK) $(PEERS) ## Measure everything in about 15 minutes, al
 	dist/benchmark -collector $(PEERS) -peers $(PEERS) -document docs $(BENCH_ARGS)
 
 .PHONY: bench-tap
-bench-tap: build $(BENCHMARK) ## Measure what the token_tap receiver adds to streams, in about 15 minutes, compared with nginx and Go's reverse proxy; needs nginx and 20,000 open files; writes the cost in the README of the receiver, and the ratio that -check expects. BENCH_ARGS='-check -rounds 1' fails if it became slower
+bench-tap: build $(BENCHMARK) ## Measure what the token_tap receiver adds to streams, in about half an hour, compared with nginx and Go's reverse proxy; needs nginx and 20,000 open files; writes the cost in the README of the receiver, and the ratio that -check expects. BENCH_ARGS='-check -rounds 1' fails if it became slower
 	dist/benchmark -tap -document receiver/tokentapreceiver $(BENCH_ARGS)
 
 .PHONY: simulate

@@ -124,7 +124,7 @@ func parseOptions() (o options, err error) {
 	flag.StringVar(&o.measured, "measured", "e2e/benchmark/measured.json", "`file` with the ratios of the last full run")
 	flag.StringVar(&o.document, "document", "", "`folder` to write performance.md and performance.svg to; also writes the file of -measured. Needs -peers. With -tap, writes only the tables of cost into the README.md of the folder")
 	flag.BoolVar(&o.tap, "tap", false, "measure only what the token_tap receiver adds to streams, compared with nginx and Go's reverse proxy")
-	flag.StringVar(&o.serve, "serve", "", "only run a `server`: floor (reads HTTP requests, and drops them), streams or proxy (Go's reverse proxy), both for -tap")
+	flag.StringVar(&o.serve, "serve", "", "only run a `server`: floor (reads HTTP requests, and drops them); for -tap, streams, proxy (Go's reverse proxy) or collector-proxy (the same, with the HTTP server and client of a Collector)")
 	flag.StringVar(&o.address, "address", "", "`address` of -serve")
 	flag.StringVar(&o.upstream, "upstream", "", "`URL` behind the proxy")
 	flag.Parse()

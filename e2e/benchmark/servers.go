@@ -5,6 +5,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,14 +13,30 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/config/confighttp"
 )
 
 // serve runs a server of -serve. It answers HTTP/1.1 and HTTP/2, both without TLS, as the tap does.
 func serve(kind, address, upstream string) error {
-	handlers := map[string]http.Handler{
-		"floor": http.HandlerFunc(readAndDrop), "streams": http.HandlerFunc(answerWithStream), "proxy": reverseProxy(must(url.Parse(upstream))),
+	transport := http.RoundTripper(&http.Transport{MaxIdleConnsPerHost: maxStreams, DisableCompression: true})
+	if kind == "collector-proxy" {
+		client := confighttp.NewDefaultClientConfig()
+		client.MaxIdleConnsPerHost = maxStreams
+		transport = must(client.ToClient(context.Background(), nil, component.TelemetrySettings{})).Transport
 	}
-	server := http.Server{Addr: address, ReadHeaderTimeout: time.Minute, Handler: handlers[kind], Protocols: &http.Protocols{}}
+	proxy := reverseProxy(must(url.Parse(upstream)), transport)
+	handlers := map[string]http.Handler{
+		"floor": http.HandlerFunc(readAndDrop), "streams": http.HandlerFunc(answerWithStream), "proxy": proxy, "collector-proxy": proxy,
+	}
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: handlers[kind]}
+	if kind == "collector-proxy" {
+		settings := confighttp.NewDefaultServerConfig()
+		server = must(settings.ToServer(context.Background(), nil, componenttest.NewNopTelemetrySettings(), proxy))
+	}
+	server.Addr, server.Protocols = address, &http.Protocols{}
 	server.Protocols.SetHTTP1(true)
 	server.Protocols.SetUnencryptedHTTP2(true)
 	return server.ListenAndServe()
@@ -29,11 +46,8 @@ func serve(kind, address, upstream string) error {
 func readAndDrop(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }
 
 // reverseProxy is Go's reverse proxy and nothing else.
-func reverseProxy(upstream *url.URL) http.Handler {
-	return &httputil.ReverseProxy{
-		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(upstream) },
-		Transport: &http.Transport{MaxIdleConnsPerHost: maxStreams, DisableCompression: true}, FlushInterval: -1,
-	}
+func reverseProxy(upstream *url.URL, transport http.RoundTripper) http.Handler {
+	return &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(upstream) }, Transport: transport, FlushInterval: -1}
 }
 
 // streamPath is answered with a stream of chunks, in the format of OpenAI.

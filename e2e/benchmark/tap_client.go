@@ -21,6 +21,7 @@ type tapLoad struct {
 	streams   int
 	perSecond int           // chunks of a stream
 	each      time.Duration // of a stream; another one follows it
+	lasts     time.Duration // of a turn, without the warm-up
 	http2     bool          // clients share connections to the proxy
 }
 
@@ -56,7 +57,7 @@ type streamer struct {
 
 // start opens the streams of a load one after the other during the length of a stream, so
 // that neither connections nor chunks come in bursts. Every proxy gets the same schedule.
-func (l tapLoad) start(address string, lasts time.Duration) *streamer {
+func (l tapLoad) start(address string) *streamer {
 	every := time.Second / time.Duration(l.perSecond)
 	transport := &http.Transport{MaxIdleConnsPerHost: l.streams, DisableCompression: true, Protocols: &http.Protocols{}}
 	transport.Protocols.SetHTTP1(!l.http2)
@@ -67,7 +68,7 @@ func (l tapLoad) start(address string, lasts time.Duration) *streamer {
 		from:    time.Now().Add(l.each + time.Second), // each stream has begun, and each connection is open
 		samples: make([]tapSample, l.streams), failures: make([]error, l.streams),
 	}
-	s.to = s.from.Add(lasts)
+	s.to = s.from.Add(l.lasts)
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
 	random := rand.New(rand.NewPCG(16, 4)) //nolint:gosec // spreads the streams

@@ -88,7 +88,7 @@ func TestDocumentTap_RewritesOnlyTheCost(t *testing.T) {
 	before, _, _ := strings.Cut(string(old), "<!-- cost:begin -->")
 	_, after, _ := strings.Cut(string(old), "<!-- cost:end -->")
 	require.True(t, strings.HasPrefix(rewritten, before) && strings.HasSuffix(rewritten, after))
-	// The latencies added in the rounds are 0, 3 and 0. 30 µs for each of 500,000 chunks per second are 15 cores.
+	// The latencies added in the rounds are 0, 4 and 0. 40 µs for each of 500,000 chunks per second are 20 cores.
 	rows := map[string][][]string{} // by their first cell
 	for line := range strings.Lines(strings.TrimPrefix(rewritten, before)) {
 		var row []string
@@ -98,10 +98,10 @@ func TestDocumentTap_RewritesOnlyTheCost(t *testing.T) {
 		rows[row[0]] = append(rows[row[0]], row[1:])
 	}
 	require.NotContains(t, rows, noProxy)
-	require.Equal(t, []string{"0.00", "0.00", "0.00", "0.00", "30.0"}, rows[tapPath][0])
+	require.Equal(t, []string{"0.00", "0.00", "0.00", "0.00", "40.0"}, rows[tapPath][0])
 	require.Contains(t, rewritten, "at 10000 streams: 600 KiB with the tap")
-	require.Equal(t, "1.00 (1.00 .. 3.00)", rows[few.load.String()][1][0])
-	require.Contains(t, rewritten, "would take about 15 cores with the tap, 10 with nginx.")
+	require.Equal(t, "1.00 (1.00 .. 4.00)", rows[few.load.String()][1][0])
+	require.Contains(t, rewritten, "would take about 20 cores with the tap, 15 with nginx.")
 }
 
 func TestCheckTap_FailsUnderTwoThirdsOfTheRecordedRatio(t *testing.T) {
