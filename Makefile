@@ -273,7 +273,7 @@ bench: ## Run the benchmarks of every package; BENCHTIME and COUNT as in go test
 
 BENCHMARK := dist/benchmark
 
-$(BENCHMARK): e2e/go.mod e2e/go.sum $(SOURCES)
+$(BENCHMARK): e2e/go.mod e2e/go.sum $(SOURCES) $(wildcard e2e/benchmark/*.tmpl e2e/benchmark/configs/*)
 	go build -C e2e -o $(CURDIR)/$@ ./benchmark
 
 .PHONY: bench-e2e
