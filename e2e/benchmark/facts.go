@@ -36,7 +36,7 @@ func allocationTable(o options) string {
 		once := allocations(l.load, o)
 		l.lengths = slices.Repeat(l.lengths, 2)
 		twice := allocations(l.load, o)
-		header, each, further = append(header, l.name), append(each, number(once/streams)), append(further, number((twice-once)/streams))
+		header, each, further = append(header, l.name), append(each, number(once/streams)), append(further, number(max(0, twice-once)/streams)) // less than 0 is noise
 	}
 	return table(header, [][]string{each, further})
 }
