@@ -159,4 +159,7 @@ func TestConfigMessages_OfExporterInNoPipeline(t *testing.T) {
 	c := startCollector(t, writeSettings(t, "", "", nil), "--set=receivers.token_tap.endpoint="+freeAddress(t), "--set=exporters.token_sli/unused.endpoint=localhost:4711")
 	require.Equal(t, 1, strings.Count(c.output(t), "a token_sli exporter is in no pipeline"))
 	require.Contains(t, c.output(t), `"endpoints": ["localhost:4711"]`)
+
+	bare := startCollector(t, writeSettings(t, "", "", nil), "--set=receivers.token_tap.endpoint="+freeAddress(t), "--set=exporters.token_sli/unused=")
+	require.Contains(t, bare.output(t), `"endpoints": ["localhost:9464"]`, "one without settings")
 }

@@ -77,12 +77,15 @@ type HistoryConfig struct {
 	_ struct{}
 }
 
-// Unmarshal decodes the settings. Until a pipeline creates the exporter, it counts as idle.
+// Unmarshal decodes the settings. The Collector does not call it for an exporter without any.
 func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	err := settings.Unmarshal(conf, c)
-	inprocess.IdleExporters.Set(c, c.Server.NetAddr.Endpoint)
+	c.countAsIdle()
 	return err
 }
+
+// countAsIdle lets the exporter be reported, unless a pipeline creates it.
+func (c *Config) countAsIdle() { inprocess.IdleExporters.Set(c, c.Server.NetAddr.Endpoint) }
 
 // Replacement explains the key that `percentiles` replaces.
 func (c *Config) Replacement(key string, _ any) string {
@@ -96,7 +99,7 @@ func (c *Config) Replacement(key string, _ any) string {
 func createDefaultConfig() component.Config {
 	server := confighttp.NewDefaultServerConfig()
 	server.NetAddr.Endpoint = "localhost:9464"
-	return &Config{
+	config := &Config{
 		Server:      server,
 		Shared:      keeper.NewDefaultConfig(),
 		Percentiles: []float64{50, 95, 99},
@@ -104,6 +107,8 @@ func createDefaultConfig() component.Config {
 		Page:        PageConfig{Enabled: true},
 		History:     HistoryConfig{MaxMemoryMiB: 64},
 	}
+	config.countAsIdle()
+	return config
 }
 
 // Limits of the configuration. Every percentile of every window is a time series of each

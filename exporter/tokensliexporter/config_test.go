@@ -164,7 +164,7 @@ func TestConfig_CountsAsIdleWithTheEndpointItWasReadWith(t *testing.T) {
 	t.Parallel()
 	code := createDefaultConfig().(*Config)
 	code.Server.NetAddr.Endpoint = "localhost:4711"
-	require.NotContains(t, inprocess.IdleExporters.All(), "localhost:4711", "it comes from no file, as in a test")
+	require.NotContains(t, inprocess.IdleExporters.All(), "localhost:4711", "it was read from no file")
 
 	file := createDefaultConfig().(*Config)
 	require.NoError(t, file.Unmarshal(confmap.NewFromStringMap(map[string]any{"endpoint": "localhost:4712"})))
