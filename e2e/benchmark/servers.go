@@ -21,20 +21,17 @@ import (
 
 // serve runs a server of -serve. It answers HTTP/1.1 and HTTP/2, both without TLS, as the tap does.
 func serve(kind, address, upstream string) error {
-	transport := http.RoundTripper(&http.Transport{MaxIdleConnsPerHost: maxStreams, DisableCompression: true})
-	if kind == "collector-proxy" {
-		client := confighttp.NewDefaultClientConfig()
-		client.MaxIdleConnsPerHost = maxStreams
-		transport = must(client.ToClient(context.Background(), nil, component.TelemetrySettings{})).Transport
-	}
-	proxy := reverseProxy(must(url.Parse(upstream)), transport)
-	handlers := map[string]http.Handler{
-		"floor": http.HandlerFunc(readAndDrop), "streams": http.HandlerFunc(answerWithStream), "proxy": proxy, "collector-proxy": proxy,
-	}
-	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: handlers[kind]}
-	if kind == "collector-proxy" {
-		settings := confighttp.NewDefaultServerConfig()
-		server = must(settings.ToServer(context.Background(), nil, componenttest.NewNopTelemetrySettings(), proxy))
+	target := must(url.Parse(upstream))
+	server := &http.Server{ReadHeaderTimeout: time.Minute}
+	switch kind {
+	case "floor":
+		server.Handler = http.HandlerFunc(readAndDrop)
+	case "streams":
+		server.Handler = http.HandlerFunc(answerWithStream)
+	case "proxy":
+		server.Handler = plainReverseProxy(target)
+	case "collector-proxy":
+		server = collectorReverseProxy(target)
 	}
 	server.Addr, server.Protocols = address, &http.Protocols{}
 	server.Protocols.SetHTTP1(true)
@@ -48,6 +45,18 @@ func readAndDrop(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Dis
 // reverseProxy is Go's reverse proxy and nothing else.
 func reverseProxy(upstream *url.URL, transport http.RoundTripper) http.Handler {
 	return &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(upstream) }, Transport: transport, FlushInterval: -1}
+}
+
+func plainReverseProxy(upstream *url.URL) http.Handler {
+	return reverseProxy(upstream, &http.Transport{MaxIdleConnsPerHost: maxStreams, DisableCompression: true})
+}
+
+// collectorReverseProxy has the HTTP server and client of a Collector.
+func collectorReverseProxy(upstream *url.URL) *http.Server {
+	client, server := confighttp.NewDefaultClientConfig(), confighttp.NewDefaultServerConfig()
+	client.MaxIdleConnsPerHost = maxStreams
+	transport := must(client.ToClient(context.Background(), nil, component.TelemetrySettings{})).Transport
+	return must(server.ToServer(context.Background(), nil, componenttest.NewNopTelemetrySettings(), reverseProxy(upstream, transport)))
 }
 
 // streamPath is answered with a stream of chunks, in the format of OpenAI.

@@ -4,6 +4,8 @@
 package main
 
 import (
+	"bufio"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -63,6 +65,42 @@ func TestStreamer_MeasuresTheDelayOfAProxy(t *testing.T) {
 	s.from = time.Now().Add(time.Hour) // during the warm-up
 	s.read(t.Context(), &sample)
 	require.Len(t, sample.chunk, chunks)
+}
+
+// A proxy that kept a stream until its end would wait for ever: the upstream goes on once the client has read.
+func TestReverseProxies_PassChunksAsTheyArrive(t *testing.T) {
+	for name, proxy := range map[string]func(*url.URL) http.Handler{
+		"plain":          plainReverseProxy,
+		"of a Collector": func(upstream *url.URL) http.Handler { return collectorReverseProxy(upstream).Handler },
+	} {
+		t.Run(name, func(t *testing.T) {
+			read := make(chan struct{})
+			upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.WriteString(w, "first\n")
+				_ = http.NewResponseController(w).Flush()
+				select {
+				case <-read:
+				case <-r.Context().Done():
+				}
+				_, _ = io.WriteString(w, "second\n")
+			}))
+			defer upstream.Close()
+			target, err := url.Parse(upstream.URL)
+			require.NoError(t, err)
+			server := httptest.NewServer(proxy(target))
+			defer server.Close()
+			response, err := http.Get(server.URL) //nolint:noctx // the address of this test
+			require.NoError(t, err)
+			defer response.Body.Close()
+			body := bufio.NewReader(response.Body)
+			first, err := body.ReadString('\n')
+			require.NoError(t, err)
+			close(read)
+			second, err := body.ReadString('\n')
+			require.NoError(t, err)
+			require.Equal(t, "first\nsecond\n", first+second)
+		})
+	}
 }
 
 // Errors of the template or the page would otherwise show at the end of a full run.
