@@ -21,7 +21,6 @@ type broken struct{ http.ResponseWriter }
 var errBroken = errors.New("broken pipe")
 
 func (broken) Write([]byte) (int, error) { return 0, errBroken }
-func (broken) FlushError() error         { return errBroken }
 
 // The token arrived, though the client was gone: it belongs to the span.
 func TestExchange_DecodesWhatTheClientDidNotGet(t *testing.T) {
@@ -35,13 +34,6 @@ func TestExchange_DecodesWhatTheClientDidNotGet(t *testing.T) {
 	require.ErrorIs(t, err, errBroken)
 	clear(p) // by the next user of the buffer
 	require.Equal(t, 1, x.decoding.call.line.Len())
-	require.True(t, x.clientClosed)
-}
-
-func TestExchange_NotesThatAFlushFailed(t *testing.T) {
-	x := start(t, answerChat).beginChat()
-	w := answerWriter{broken{httptest.NewRecorder()}, x}
-	require.ErrorIs(t, w.FlushError(), errBroken)
 	require.True(t, x.clientClosed)
 }
 

@@ -260,16 +260,6 @@ func (w *answerWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// FlushError is called after each write. A timer of httputil.ReverseProxy flushes the header, never at the
-// same time as a write.
-func (w *answerWriter) FlushError() error {
-	err := http.NewResponseController(w.ResponseWriter).Flush()
-	if err != nil {
-		w.exchange.clientClosed = true
-	}
-	return err
-}
-
 // buffers holds the buffers of answers that are being copied. They are small because
 // there is one for each open stream.
 var buffers bufferPool
