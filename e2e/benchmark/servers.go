@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -73,8 +74,9 @@ const (
 		`"choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n"
 )
 
-// answerWithStream answers with the number of chunks that the request asks for, and the time between
-// them.
+// answerWithStream answers with the number of chunks that the request asks for, and the mean time between
+// them. At fixed times, the same chunks of all streams would coincide during a whole turn, and a proxy that wakes
+// up for several chunks needs less CPU time for each.
 func answerWithStream(w http.ResponseWriter, r *http.Request) {
 	received := time.Now()
 	chunks, _ := strconv.Atoi(r.FormValue("chunks"))
@@ -82,7 +84,8 @@ func answerWithStream(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	flusher := http.NewResponseController(w)
 	for i := range chunks {
-		time.Sleep(time.Until(received.Add(time.Duration(i+1) * every)))
+		due := (float64(i) + 0.5 + rand.Float64()) * float64(every) //nolint:gosec // no secret
+		time.Sleep(time.Until(received.Add(time.Duration(due))))
 		_, _ = fmt.Fprintf(w, chunkFormat, received.UnixNano(), time.Now().UnixNano())
 		if flusher.Flush() != nil {
 			return
