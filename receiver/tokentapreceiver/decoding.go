@@ -25,45 +25,44 @@ type decoding struct {
 	request  *http.Request
 	path     string // as the client sent it
 	copied   *requestCopy
-	start    time.Time
 	trace    traceIdentity
-	memory   *llmstream.Account
 	expiry   *time.Timer
 	panicked atomic.Bool
+	start    time.Time
+	memory   *llmstream.Account
 
-	// mutex guards the following. Only the timer, and the end of a connection, contend for it.
-	mutex       sync.Mutex
-	facts       llmstream.RequestFacts
-	inspected   bool   // the facts have those of the request's body
-	status      int    // 0 without an answer
-	contentType string // of the answer
-	call        *call
-	decoder     *llmstream.Decoder // nil if the answer is of no model call
-	content     *contentDecoder    // nil without content encoding
-	// upgraded is set if the answer is a connection, which has calls of its own.
-	upgraded       *connection
-	decodedAt      int64      // when what is being decoded was read
-	stopped        bool       // nothing more is decoded
-	ended          bool       // its spans are sent, and its memory is released
+	// mutex guards the following: first what each chunk needs, side by side in memory. Only the timer, and the
+	// end of a connection, contend for it.
+	mutex     sync.Mutex
+	ended     bool               // its spans are sent, and its memory is released
+	stopped   bool               // nothing more is decoded
+	inspected bool               // the facts have those of the request's body
+	decodedAt int64              // when what is being decoded was read
+	upgraded  *connection        // set if the answer is a connection, which has calls of its own
+	decoder   *llmstream.Decoder // nil if the answer is of no model call
+	content   *contentDecoder    // nil without content encoding
+	call      call               // of an answer that is no connection
+
+	facts          llmstream.RequestFacts
+	status         int        // 0 without an answer
+	contentType    string     // of the answer
 	refusals       int64      // of the memory that spans report
 	expired        bool       // it was ended by the timer
 	unknownContent bool       // the content encoding is unknown or damaged
 	forwarded      forwarding // zero before the end, and if the timer ended it
 }
 
-func newDecoding(x *exchange) *decoding {
-	d := &decoding{
-		receiver: x.receiver, route: x.route, request: x.request, path: sentPath(x.request.URL), copied: &x.copied,
-		start: time.Now(), trace: newTraceIdentity(nil), memory: x.receiver.memory.NewAccount(),
-	}
+// begin begins the decoding of an exchange.
+func (d *decoding) begin(x *exchange) {
+	d.receiver, d.route, d.request, d.path, d.copied = x.receiver, x.route, x.request, sentPath(x.request.URL), &x.copied
+	d.start, d.trace, d.memory = time.Now(), newTraceIdentity(nil), x.receiver.memory.NewAccount()
 	d.guard(func() {
 		d.trace = newTraceIdentity(d.request.Header)
 		d.facts = llmstream.RequestOf(d.path, d.request.URL.RawQuery, nil)
 	})
-	d.call = &call{decoding: d, trace: d.trace, start: d.start.UnixNano()}
+	d.call = call{decoding: d, trace: d.trace, start: d.start.UnixNano()}
 	d.copied.memory = d.memory
 	d.expiry = time.AfterFunc(d.receiver.cfg.MaxStreamDuration, d.expire)
-	return d
 }
 
 // now returns the Unix time in nanoseconds, on a clock that does not jump.
@@ -106,9 +105,7 @@ func (d *decoding) readRequest() {
 	})
 	// What found no room so far is counted as a truncated request.
 	d.refusals = d.memory.Refusals()
-	if d.call != nil {
-		d.call.refusals = d.refusals
-	}
+	d.call.refusals = d.refusals
 	if truncated {
 		d.receiver.telemetry.ReceiverTokenTapRequestsTruncated.Add(context.Background(), 1)
 	}
@@ -202,7 +199,7 @@ func (d *decoding) end() {
 	d.receiver.decodings.Delete(d)
 	d.receiver.open.Add(-1)
 	defer func() {
-		d.call, d.decoder, d.content = nil, nil, nil
+		d.call, d.decoder, d.content = call{}, nil, nil
 		d.memory.Close()
 	}()
 	if d.upgraded != nil {

@@ -146,7 +146,7 @@ func TestLimits_StreamDurationReleasesMemory(t *testing.T) {
 func TestLimits_StreamDurationSurvivesAPanic(t *testing.T) {
 	p := start(t, answerChat)
 	x := p.begin(http.MethodPost, chatPath)
-	x.decoding.call = nil // makes its end panic
+	x.decoding.call.decoding = nil // makes its end panic
 	x.decoding.expire()
 	require.Len(t, p.logs.FilterMessage("failed to decode an exchange, which is forwarded all the same; report this bug with the stack").All(), 1)
 	require.Zero(t, p.receiver.open.Load())

@@ -65,7 +65,7 @@ func (d *decoding) visitOpen(visit func(*call, *llmstream.Observation)) {
 		o = d.decoder.Observation()
 	}
 	if d.recognised(&o) && (d.facts.Stream || o.Streamed) && !o.Ended {
-		each(d.call, &o)
+		each(&d.call, &o)
 	}
 }
 

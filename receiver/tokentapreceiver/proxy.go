@@ -63,7 +63,8 @@ func (r *tokenTapReceiver) forward(w http.ResponseWriter, req *http.Request, to 
 	x := r.begin(to, req)
 	x.copied.bodies, x.copied.server = r.bodies, w
 	defer x.finish()
-	x.proxy().ServeHTTP(&answerWriter{w, x}, req)
+	x.writer = answerWriter{w, x}
+	x.proxy().ServeHTTP(&x.writer, req)
 	if ended, _ := x.copied.state(); !ended {
 		r.bodies.Abandon(req)
 	}

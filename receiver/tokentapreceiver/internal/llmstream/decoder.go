@@ -14,20 +14,22 @@ import (
 type Decoder struct {
 	head   AnswerHead
 	limits Limits
-	chunk  func(Chunk)
-
 	start  []byte // the first bytes, until the framing is known
-	framer bodyFramer
-	record record
-	known  familiar
+
+	// Each event needs the following, side by side in memory.
+	chunk  func(Chunk)
 	format *answerFormat
 	read   eventReader // nil until an event shows the format
 	time   int64
+	room   int // bytes that are read before the format is known; 0 without a limit
 	tried  int
 	shared bool // the path does not decide on the format
-	room   int  // bytes that are read before the format is known; 0 without a limit
 	gaveUp bool // no format was recognised: nothing more is parsed
 	noBOM  bool
+	framer bodyFramer
+	sse    sseFramer // the framer of most answers
+	known  familiar
+	record record
 }
 
 // maxStart is the number of first bytes that decide on the framing.
@@ -170,7 +172,8 @@ func (d *Decoder) choose() {
 		d.framer = &documentFramer{text: d.limits.buffer()}
 	case strings.Contains(mediaType, "event-stream"), isSSE(d.start):
 		o.Streamed = true
-		d.framer = newSSEFramer(d.limits)
+		d.sse = newSSEFramer(d.limits)
+		d.framer = &d.sse
 	default:
 		d.gaveUp = true
 	}

@@ -18,8 +18,8 @@ type sseFramer struct {
 	inLine     bool // the line that is skipped has bytes
 }
 
-func newSSEFramer(limits Limits) *sseFramer {
-	return &sseFramer{line: limits.buffer(), data: limits.buffer()}
+func newSSEFramer(limits Limits) sseFramer {
+	return sseFramer{line: limits.buffer(), data: limits.buffer()}
 }
 
 func (f *sseFramer) write(p []byte, out sink) {
