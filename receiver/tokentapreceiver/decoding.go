@@ -29,7 +29,7 @@ type decoding struct {
 	expiry   *time.Timer
 	panicked atomic.Bool
 	start    time.Time
-	memory   *llmstream.Account
+	memory   llmstream.Account
 
 	// mutex guards the following: first what each chunk needs, side by side in memory. Only the timer, and the
 	// end of a connection, contend for it.
@@ -55,13 +55,13 @@ type decoding struct {
 // begin begins the decoding of an exchange.
 func (d *decoding) begin(x *exchange) {
 	d.receiver, d.route, d.request, d.path, d.copied = x.receiver, x.route, x.request, sentPath(x.request.URL), &x.copied
-	d.start, d.trace, d.memory = time.Now(), newTraceIdentity(nil), x.receiver.memory.NewAccount()
+	d.start, d.trace, d.memory = time.Now(), newTraceIdentity(nil), x.receiver.memory.Account()
 	d.guard(func() {
 		d.trace = newTraceIdentity(d.request.Header)
 		d.facts = llmstream.RequestOf(d.path, d.request.URL.RawQuery, nil)
 	})
 	d.call = call{decoding: d, trace: d.trace, start: d.start.UnixNano()}
-	d.copied.memory = d.memory
+	d.copied.memory = &d.memory
 	d.expiry = time.AfterFunc(d.receiver.cfg.MaxStreamDuration, d.expire)
 }
 
@@ -77,12 +77,12 @@ func (d *decoding) open(head llmstream.AnswerHead) {
 	encodings, ok := encodingsOf(head.Header)
 	d.stopped, d.unknownContent = !ok, !ok
 	if len(encodings) > 0 {
-		d.content = newContentDecoder(encodings, d.memory, func(p []byte) { d.decoder.Write(p, d.decodedAt) })
+		d.content = newContentDecoder(encodings, &d.memory, func(p []byte) { d.decoder.Write(p, d.decodedAt) })
 	}
 }
 
 func (d *decoding) limits() llmstream.Limits {
-	return llmstream.Limits{EventBytes: d.receiver.cfg.MaxEventBytes, Memory: d.memory}
+	return llmstream.Limits{EventBytes: d.receiver.cfg.MaxEventBytes, Memory: &d.memory}
 }
 
 // asks reports whether the request may be one for a model call. Others list models or fetch
@@ -99,7 +99,7 @@ func (d *decoding) readRequest() {
 	d.inspected = true
 	copied, truncated := d.copied.take()
 	d.guard(func() {
-		body, decoded := decodeRequest(d.request.Header, copied, d.memory)
+		body, decoded := decodeRequest(d.request.Header, copied, &d.memory)
 		truncated = truncated || !decoded
 		d.facts = llmstream.RequestOf(d.path, d.request.URL.RawQuery, body)
 	})

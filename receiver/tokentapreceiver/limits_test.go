@@ -163,7 +163,7 @@ func TestLimits_RequestCopy(t *testing.T) {
 // Without room for its copy, a request passes whole, too.
 func TestLimits_MemoryOfRequests(t *testing.T) {
 	p := start(t, answerChat)
-	others := p.receiver.memory.NewAccount()
+	others := p.receiver.memory.Account()
 	require.True(t, others.Take(p.receiver.cfg.MaxMemoryMiB<<20-blockBytes-1000)) // leaves room for a timeline and events
 	p.post(chatPath, `{"messages":"`+numbered(blockBytes+1000)+`","model":"gpt-x","stream":true}`)
 	all := attributes(p.span())
@@ -179,7 +179,7 @@ func TestLimits_MemoryOfRequests(t *testing.T) {
 // Copies of requests leave half of the memory to answers.
 func TestLimits_RequestsTakeHalfOfTheMemory(t *testing.T) {
 	p := start(t, answerChat)
-	others := p.receiver.memory.NewAccount()
+	others := p.receiver.memory.Account()
 	require.True(t, others.Take(p.receiver.cfg.MaxMemoryMiB<<19))
 	p.post(chatPath, chatRequest)
 	span := p.span()
@@ -240,7 +240,7 @@ func TestLimits_MemoryOfAnswers(t *testing.T) {
 				w.Header().Set("Content-Encoding", c.encoding)
 				stream(w)(body)
 			})
-			others := p.receiver.memory.NewAccount()
+			others := p.receiver.memory.Account()
 			require.True(t, others.Take(p.receiver.cfg.MaxMemoryMiB<<20-c.free))
 			_, got := p.post(chatPath, chatRequest)
 			require.Equal(t, body, got)
@@ -270,7 +270,7 @@ func TestLimits_MemoryOfConnections(t *testing.T) {
 		_, _ = io.ReadFull(reader, make([]byte, len(frame(responseCreate, true))))
 		_, _ = connection.Write(answer)
 	}))
-	others := p.receiver.memory.NewAccount()
+	others := p.receiver.memory.Account()
 	require.True(t, others.Take(p.receiver.cfg.MaxMemoryMiB<<20-blockBytes-2000))
 	connection, reader := connect(t, p)
 	_, err := connection.Write(frame(responseCreate, true))
@@ -293,7 +293,7 @@ func TestLimits_MemoryOfConnections(t *testing.T) {
 // A timeline that found no room stays as it is when there is room again: a later chunk would look like the first one.
 func TestLimits_MemoryFreedDuringAnAnswer(t *testing.T) {
 	p := start(t, answerChat)
-	others := p.receiver.memory.NewAccount()
+	others := p.receiver.memory.Account()
 	require.True(t, others.Take(p.receiver.cfg.MaxMemoryMiB<<20))
 	x := p.observeUpgrade(t)
 	c := &call{decoding: x.decoding}

@@ -20,8 +20,8 @@ func NewMemory(limit int64) *Memory { return &Memory{limit: limit} }
 // Held returns the bytes that are held.
 func (m *Memory) Held() int64 { return m.held.Load() }
 
-// NewAccount returns the account of an exchange, which holds nothing yet.
-func (m *Memory) NewAccount() *Account { return &Account{memory: m} }
+// Account returns the account of an exchange, which holds nothing yet.
+func (m *Memory) Account() Account { return Account{memory: m} }
 
 // take reserves n bytes if no more than limit are then held.
 func (m *Memory) take(n, limit int64) bool {

@@ -16,7 +16,7 @@ import (
 
 func TestAccount_SharesALimit(t *testing.T) {
 	memory := NewMemory(10)
-	one, other := memory.NewAccount(), memory.NewAccount()
+	one, other := memory.Account(), memory.Account()
 	require.True(t, one.Take(4))
 	require.True(t, other.Take(6))
 	require.False(t, one.Take(1))
@@ -44,7 +44,7 @@ func TestAccount_SharesALimit(t *testing.T) {
 // A refused request for many bytes must not take the room of one for few, not even for a moment.
 func TestAccount_ManyBytesThatAreRefusedCostNobodyElse(t *testing.T) {
 	memory := NewMemory(1000)
-	greedy, modest := memory.NewAccount(), memory.NewAccount()
+	greedy, modest := memory.Account(), memory.Account()
 	require.True(t, modest.Take(500))
 	var all sync.WaitGroup
 	for range 4 {
@@ -108,8 +108,8 @@ func TestDecoder_HoldsNoMoreThanItsMemory(t *testing.T) {
 			seed := uint64(len(r.Body)) + uint64(limit)
 			random := rand.New(rand.NewPCG(seed, 0))
 			memory := NewMemory(limit)
-			account := memory.NewAccount()
-			d := newAnswerDecoder(x, Limits{EventBytes: 1 << 20, Memory: account}, func(Chunk) {})
+			account := memory.Account()
+			d := newAnswerDecoder(x, Limits{EventBytes: 1 << 20, Memory: &account}, func(Chunk) {})
 			for rest := r.Body; len(rest) > 0; {
 				n := min(len(rest), 1+random.IntN(500))
 				d.Write(rest[:n], 1)
