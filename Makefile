@@ -128,6 +128,7 @@ test: build $(QUICKSTART) ## Unit tests, golden files, fuzz seeds, then end-to-e
 	@$(if $(RACE),,echo "no C compiler found: tests run without the race detector";)
 	$(call unit-tests,.)
 	$(call unit-tests,cmd/tokengen)
+	go test -C internal/tools ./sanitise
 	cd e2e && $(TESTSUM) --format=standard-verbose -- -count=1 -timeout=20m -parallel=4 ./... | grep -vE '^=== (RUN|PAUSE|CONT)'; exit $${PIPESTATUS[0]}
 
 # All components on a release of the Collector, with parts of contrib. The manifest is that of the

@@ -100,20 +100,27 @@ func sanitiseSSE(body []byte) {
 	}
 }
 
+// A frame of an AWS event stream has a prelude of 12 bytes, with its length and that of its headers, before the
+// headers and the payload, and a checksum of 4 bytes behind them.
+const preludeSize, checksumSize = 12, 4
+
 func sanitiseFrames(body []byte) error {
 	for len(body) > 0 {
-		if len(body) < 16 {
+		if len(body) < preludeSize+checksumSize {
 			return io.ErrUnexpectedEOF
 		}
-		total, headers := binary.BigEndian.Uint32(body), binary.BigEndian.Uint32(body[4:])
-		if int(total) > len(body) {
+		total, headers := uint64(binary.BigEndian.Uint32(body)), uint64(binary.BigEndian.Uint32(body[4:]))
+		if total > uint64(len(body)) {
 			return io.ErrUnexpectedEOF
+		}
+		if total < preludeSize+headers+checksumSize {
+			return fmt.Errorf("a frame of %d bytes cannot have %d bytes of headers; record the answer again", total, headers)
 		}
 		frame := body[:total]
-		sum := frame[total-4:]
-		wrong := binary.BigEndian.Uint32(sum) ^ crc32.ChecksumIEEE(frame[:total-4])
-		sanitiseJSON(frame[12+headers : total-4])
-		binary.BigEndian.PutUint32(sum, crc32.ChecksumIEEE(frame[:total-4])^wrong)
+		summed, sum := frame[:total-checksumSize], frame[total-checksumSize:]
+		wrong := binary.BigEndian.Uint32(sum) ^ crc32.ChecksumIEEE(summed)
+		sanitiseJSON(summed[preludeSize+headers:])
+		binary.BigEndian.PutUint32(sum, crc32.ChecksumIEEE(summed)^wrong)
 		body = body[total:]
 	}
 	return nil
