@@ -201,13 +201,22 @@ func TestSpan_Outcomes(t *testing.T) {
 }
 
 func TestSpan_ClientThatLeavesCancels(t *testing.T) {
-	for name, pieces := range map[string]string{"before the answer": "", "after a comment": ": wait\n\n", "after a token": roleEvent + tokenEvent} {
+	for name, c := range map[string]struct {
+		pieces string
+		http2  bool
+	}{
+		"before the answer":              {"", false},
+		"after a comment":                {": wait\n\n", false},
+		"after a token":                  {roleEvent + tokenEvent, false},
+		"before the answer, over HTTP/2": {"", true},
+		"after a token, over HTTP/2":     {roleEvent + tokenEvent, true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			asked := make(chan struct{})
 			p := start(t, func(w http.ResponseWriter, req *http.Request) {
 				_, _ = io.Copy(io.Discard, req.Body) // or the server would not notice that its client leaves
-				if pieces != "" {
-					stream(w)(pieces)
+				if c.pieces != "" {
+					stream(w)(c.pieces)
 				}
 				close(asked)
 				<-req.Context().Done() // the upstream learns of it
@@ -216,7 +225,12 @@ func TestSpan_ClientThatLeavesCancels(t *testing.T) {
 			go func() { <-asked; leave() }()
 			request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url+chatPath, strings.NewReader(chatRequest))
 			require.NoError(t, err)
-			if response, err := client(t).Do(request); err == nil {
+			client := client(t)
+			protocols := new(http.Protocols)
+			protocols.SetHTTP1(!c.http2)
+			protocols.SetUnencryptedHTTP2(c.http2)
+			client.Transport.(*http.Transport).Protocols = protocols
+			if response, err := client.Do(request); err == nil {
 				_, err = io.Copy(io.Discard, response.Body)
 				require.ErrorIs(t, err, context.Canceled)
 				require.NoError(t, response.Body.Close())
