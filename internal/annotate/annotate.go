@@ -74,6 +74,11 @@ func (a *Annotator) Write(attributes pcommon.Map, observed *source.Observation, 
 	putText(attributes, names.Source, a.sources[observed.Reader])
 	putText(attributes, names.Vantage, observed.Vantage.String())
 	putText(attributes, names.Outcome, derived.Outcome)
+	if derived.ErrorType != "" {
+		if v, reported := attributes.GetOrPutEmpty(names.ErrorType); !reported {
+			v.SetStr(names.Category(derived.ErrorType))
+		}
+	}
 	estimated := false
 	for id := range derived.Measures {
 		estimated = estimated || derived.Measures[id].Estimated

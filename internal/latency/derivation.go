@@ -30,7 +30,7 @@ type derivation struct {
 
 func (d *derivation) derive() {
 	first := d.firstToken()
-	d.latency.Outcome = outcome(d.request, first.Known || d.arrivals.chunks > 0 || d.dropped() > 0)
+	d.setOutcome(first.Known || d.arrivals.chunks > 0 || d.dropped() > 0)
 	if !d.request.StartUnknown {
 		d.set(numbers.RequestDuration, d.request.Duration, false)
 	}

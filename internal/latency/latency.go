@@ -53,8 +53,8 @@ func (r Reason) String() string {
 // attributes of a span that token_latency annotated. Attributes are written from it, SLOs judge it,
 // and series are made of it.
 type Latency struct {
-	// Outcome is one of names.Outcome*.
-	Outcome string
+	// Outcome is one of names.Outcome*, and ErrorType the error.type of an error if it is known.
+	Outcome, ErrorType string
 	// Measures holds the numbers as attributes and series have them: durations in whole
 	// nanoseconds, and no zero of what is missing when 0.
 	Measures [numbers.Count]Measure

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tokenpulse/tokenpulse/internal/optional"
+	"github.com/tokenpulse/tokenpulse/internal/outcome"
 )
 
 // Observed is what an instrumentation observed of one request, besides its
@@ -64,8 +65,16 @@ type Observed struct {
 	FirstTokenRejected bool
 	// Outcome is the reported outcome: one of names.Outcome*, or empty.
 	Outcome string
-	// Failed means that the request's status is an error.
-	Failed bool
+	// Failed means that the request's status is an error, and ErrorType is its error.type, if it has one.
+	Failed    bool
+	ErrorType string
+	// Reason is the finish reason, of several the worst.
+	Reason outcome.Reason
+	// InEngine means that the observer is the engine, which cannot know who aborted a request.
+	InEngine bool
+	// Tokenless means that the answer is complete though it may have no token: it holds output that is
+	// not text, or the request asked for none.
+	Tokenless bool
 }
 
 // TimeSource is a source of the first token's time.

@@ -3,18 +3,13 @@
 
 package latency
 
-import "github.com/tokenpulse/tokenpulse/internal/names"
+import "github.com/tokenpulse/tokenpulse/internal/outcome"
 
-// outcome returns the outcome of a request. A reported error, cancellation or
-// incomplete stream is kept: only the sender knows why a stream ended early. Success
-// requires a token, unless the instrumentation does not observe tokens.
-func outcome(r *Observed, tokenSeen bool) string {
-	switch r.Outcome {
-	case names.OutcomeError, names.OutcomeCancelled, names.OutcomeIncomplete:
-		return r.Outcome
-	}
-	if r.Failed || !tokenSeen && !r.TokensNotObserved {
-		return names.OutcomeError
-	}
-	return names.OutcomeSuccess
+// setOutcome sets the outcome of the request, and why it is an error.
+func (d *derivation) setOutcome(tokenSeen bool) {
+	r := d.request
+	d.latency.Outcome, d.latency.ErrorType = outcome.Of(&outcome.Facts{
+		Reported: r.Outcome, Failed: r.Failed, ErrorType: r.ErrorType, Reason: r.Reason, InEngine: r.InEngine,
+		Token: tokenSeen || r.TokensNotObserved, Tokenless: r.Tokenless || r.OutputTokens.Value > 0,
+	})
 }

@@ -44,8 +44,9 @@ const (
 
 // Values of Untimed.
 const (
-	UntimedWhole    = "whole"
-	UntimedReplayed = "replayed"
+	UntimedWhole     = "whole"
+	UntimedReplayed  = "replayed"
+	UntimedTokenless = "tokenless"
 )
 
 // Attributes of the root span of a trace, besides the number numbers.TimeToAnswer.

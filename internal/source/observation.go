@@ -61,6 +61,7 @@ func (o *Observation) adoptStandard() {
 	o.Request.InputTokens = o.Standard[names.InputTokens].number()
 	o.Request.CachedInputTokens = o.Standard[names.CacheReadInputTokens].number()
 	o.Request.StreamAsked = o.streaming.Value
+	o.Request.InEngine = o.Vantage == timeline.VantageEngine
 }
 
 // set keeps a value of a standard attribute unless a more trusted one is known.

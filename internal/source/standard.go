@@ -51,6 +51,7 @@ func (o *Observation) readStandard(a *alias, v pcommon.Value) {
 	case names.FinishReasons:
 		o.readFinishReasons(v)
 	case names.ErrorKind:
+		o.Request.ErrorType = v.Str()
 		if isCancellation(v.Str()) {
 			o.Request.Outcome = names.OutcomeCancelled
 		}
@@ -63,18 +64,18 @@ func (o *Observation) readStandard(a *alias, v pcommon.Value) {
 	}
 }
 
-// readFinishReasons derives the outcome from a list of finish reasons, or from a JSON text of one.
-// Some engines append an error message in parentheses; it is ignored.
+// readFinishReasons keeps the worst of a list of finish reasons, or of a JSON text of one. Some engines
+// append an error message in parentheses; it is ignored.
 func (o *Observation) readFinishReasons(v pcommon.Value) {
 	if v.Type() == pcommon.ValueTypeSlice {
 		for _, reason := range v.Slice().All() {
-			o.readFinishReason(reason.Str())
+			o.Request.Reason = o.Request.Reason.Worse(reason.Str())
 		}
 		return
 	}
 	text, _, _ := strings.Cut(v.Str(), "(")
 	for reason := range strings.FieldsFuncSeq(text, isJSONMark) {
-		o.readFinishReason(reason)
+		o.Request.Reason = o.Request.Reason.Worse(reason)
 	}
 }
 
@@ -84,21 +85,6 @@ func isJSONMark(r rune) bool {
 		return true
 	}
 	return false
-}
-
-func (o *Observation) readFinishReason(reason string) {
-	switch reason {
-	case "abort", "aborted", "cancelled", "canceled", "Cancelled", "Dropped":
-		o.Request.Outcome = names.OutcomeCancelled
-	case "error", "Error":
-		if o.Request.Outcome == "" {
-			o.Request.Outcome = names.OutcomeError
-		}
-	case "not_finished": // another engine continues the request
-		if o.Request.Outcome == "" {
-			o.Request.Outcome = names.OutcomeIncomplete
-		}
-	}
 }
 
 // isCancellation reports whether an error is one that clients get when they cancel a request

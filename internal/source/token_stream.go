@@ -13,6 +13,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
+	"github.com/tokenpulse/tokenpulse/internal/outcome"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
@@ -48,6 +49,7 @@ type TokenStream struct {
 	// StartUnseen means that Start is the time of the first chunk.
 	StartUnseen bool
 	Outcome     string // one of names.Outcome*
+	Reason      outcome.Reason
 	// ChunksDropped counts the chunks missing at the end of the timeline.
 	ChunksDropped int64
 	Frames        bool
@@ -119,10 +121,10 @@ func (observer *Observer) ObserveTokenStream(s *TokenStream, attributes pcommon.
 // readTokenStream reads the attributes that only spans with a timeline have: the outcome, which
 // replaces one derived from finish reasons, and the timeline.
 func (o *Observation) readTokenStream(span ptrace.Span) (err error) {
-	outcome, ok := span.Attributes().Get(names.Outcome)
+	reported, ok := span.Attributes().Get(names.Outcome)
 	o.Request.Outcome = ""
 	if ok {
-		o.Request.Outcome = outcome.Str()
+		o.Request.Outcome = reported.Str()
 	}
 	stored, _ := span.Attributes().Get(names.Timeline)
 	if stored.Type() != pcommon.ValueTypeBytes {

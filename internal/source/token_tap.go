@@ -51,6 +51,7 @@ func isTokenTap(c candidate) bool {
 func (o *Observation) readTokenTap(span ptrace.Span) error {
 	err := o.readTokenStream(span)
 	untimed := Text(span.Attributes(), names.Untimed)
+	o.Request.Tokenless = untimed == names.UntimedTokenless
 	o.Request.NotStreamed = untimed != "" || o.streaming.Known && !o.streaming.Value
 	o.Request.StreamAsked = o.Request.StreamAsked && untimed != names.UntimedReplayed
 	o.Request.TokensNotObserved = o.Request.TokensNotObserved || o.Request.NotStreamed

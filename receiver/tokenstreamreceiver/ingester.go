@@ -145,7 +145,8 @@ func (in *ingester) count(ctx context.Context, finished []assembly.Finished, who
 	var dropped, duplicates, events int64
 	ended := map[string]int64{} // by outcome
 	for _, stream := range finished {
-		ended[stream.Outcome()]++
+		result, _ := stream.Outcome()
+		ended[result]++
 		dropped += int64(stream.Dropped())
 		duplicates += int64(stream.Duplicates())
 		events += int64(stream.Accepted)

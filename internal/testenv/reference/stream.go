@@ -91,7 +91,7 @@ func (s *Stream) Outcome() string {
 		return names.OutcomeError
 	case s.Cancelled:
 		return names.OutcomeCancelled
-	case len(s.Arrivals()) == 0:
+	case len(s.Arrivals()) == 0 && s.Usage.Output <= 0:
 		return names.OutcomeError
 	default:
 		return names.OutcomeSuccess

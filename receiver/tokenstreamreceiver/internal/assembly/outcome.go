@@ -3,20 +3,37 @@
 
 package assembly
 
-import "github.com/tokenpulse/tokenpulse/internal/names"
+import (
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/outcome"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
+)
 
-// Outcome returns how the stream ended: success, error, cancelled or, without an end, incomplete.
-func (f Finished) Outcome() string {
+// Outcome returns how the stream ended: success, error, cancelled or, without an end, incomplete. An
+// error that the stream itself does not report has an error.type.
+func (f Finished) Outcome() (result, errorType string) {
 	if f.End == nil {
-		return names.OutcomeIncomplete
+		return names.OutcomeIncomplete, ""
 	}
-	return outcome(f.End.Error != "", f.End.Cancelled)
+	return outcome.Of(&outcome.Facts{
+		Reported:  reported(f.End.Error != "", f.End.Cancelled),
+		Reason:    f.End.Reason(),
+		InEngine:  f.Start.Vantage == timeline.VantageEngine,
+		Token:     f.arrived() > 0,
+		Tokenless: f.End.Usage.Output.Value > 0,
+	})
 }
 
-// Outcome returns how the stream ended, as that of Finished does.
-func (e *WholeEnd) Outcome() string { return outcome(e.Failed, e.Cancelled) }
+// Reason returns the finish reason of the end, and its meaning.
+func (e *End) Reason() outcome.Reason {
+	return outcome.Reason{}.Worse(e.FinishReason)
+}
 
-func outcome(failed, cancelled bool) string {
+// Outcome returns how the stream ended, as that of Finished does. An end that needs more rules than these
+// does not make a stream whole.
+func (e *WholeEnd) Outcome() string { return reported(e.Failed, e.Cancelled) }
+
+func reported(failed, cancelled bool) string {
 	switch {
 	case failed:
 		return names.OutcomeError

@@ -70,7 +70,10 @@ func (b *Batch) Accepts(w *Whole) bool {
 	if len(w.ID)+len(w.Resource)+len(w.Attributes)+len(w.EndAttributes)+w.End.Text > b.limits.MaxStreamBytes {
 		return false
 	}
-	return w.Chunks == 0 || w.acceptsChunks(within, b.limits.MaxChunksPerStream)
+	if w.Chunks == 0 { // then the rules of an answer without tokens apply, unless its end decides
+		return w.End.Failed || w.End.Cancelled
+	}
+	return w.acceptsChunks(within, b.limits.MaxChunksPerStream)
 }
 
 // acceptsChunks checks the chunks, and counts them.

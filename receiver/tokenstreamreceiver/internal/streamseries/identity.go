@@ -54,7 +54,7 @@ func (r *Recorder) newIdentities(config *keeper.Config) *identity.Cache[streamId
 	for _, standard := range [...]names.Standard{
 		names.OperationName, names.ProviderName, names.RequestModel,
 		names.InputTokens, names.OutputTokens, names.ReasoningTokens, names.CacheReadInputTokens,
-		names.CacheWriteInputTokens, names.Streaming,
+		names.CacheWriteInputTokens, names.Streaming, names.FinishReasons,
 	} {
 		read = append(read, names.Aliases[standard]...)
 	}
@@ -69,12 +69,16 @@ func (r *Recorder) resolve(s *identity.Stream) *streamIdentity {
 			Resource: s.Resource, Attributes: s.Attributes,
 			Start: assembly.Start{UnixNano: 1, Vantage: timeline.Vantage(s.Vantage)},
 		},
-		End: &assembly.End{},
+		End: &assembly.End{Cancelled: true}, // an end that gives the span no error.type
 	}
 	w := r.workers.Get().(*worker)
 	defer r.workers.Put(w)
 	span, resource, removed := w.annotated(stream)
 	id := &streamIdentity{removed: removed, onSpan: r.onSpan}
+	for _, alias := range names.Aliases[names.FinishReasons] { // they may decide on the outcome
+		_, reported := span.Attributes().Get(alias)
+		id.onSpan = id.onSpan || reported
+	}
 	for _, count := range numbers.Usage { // attributes of the sender have precedence over the usage of the stream
 		_, reported := span.Attributes().Get(count.Attribute())
 		id.onSpan = id.onSpan || reported

@@ -86,7 +86,7 @@ func (w *worker) record(stream assembly.Finished, fresh bool) {
 	case !fresh:
 		_ = stream.Chunks.Timeline() // counts repeated chunks
 		w.tally.Duplicates++
-	case id.onSpan:
+	case id.onSpan || hasErrorType(stream):
 		w.recordSpan()
 	default:
 		if w.analyze(id) != nil { // restored from a damaged storage
@@ -95,6 +95,13 @@ func (w *worker) record(stream assembly.Finished, fresh bool) {
 		}
 		w.contribute(id, stream.Resource, stream.Client)
 	}
+}
+
+// hasErrorType reports whether the span of a stream gets an error.type that its sender did not set, which may be
+// a dimension.
+func hasErrorType(stream assembly.Finished) bool {
+	_, errorType := stream.Outcome()
+	return errorType != ""
 }
 
 // recordWhole adds a whole stream, unless it was added before.
@@ -143,7 +150,7 @@ func (w *worker) derive(s *source.TokenStream, id *streamIdentity, usage assembl
 	r.StartUnknown = s.StartUnseen
 	r.Frames = s.Frames
 	r.StreamAsked = id.streamAsked
-	r.Outcome, r.Failed = s.Outcome, f.Failed
+	r.Outcome, r.Failed, r.Reason = s.Outcome, f.Failed, s.Reason
 	if err := w.analyzer.AnalyzeInto(&f.Latency, r, chunks); err != nil {
 		return err
 	}

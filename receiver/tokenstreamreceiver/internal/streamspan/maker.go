@@ -116,6 +116,20 @@ func (m *Maker) fill(span ptrace.Span, id ID) {
 	span.SetEndTimestamp(pcommon.Timestamp(stream.EndUnixNano()))
 	setKind(span, stream.Start.Vantage.OrDefault())
 	setEnd(span, stream.End)
+	m.setFailure(span)
+}
+
+// setFailure makes an error of a stream that does not report one itself: by its finish reason, or since
+// it has no token.
+func (m *Maker) setFailure(span ptrace.Span) {
+	_, errorType := m.stream.Outcome()
+	if errorType == "" {
+		return
+	}
+	span.Status().SetCode(ptrace.StatusCodeError)
+	if value, exists := span.Attributes().GetOrPutEmpty(names.ErrorType); !exists {
+		value.SetStr(names.Category(errorType))
+	}
 }
 
 func setKind(span ptrace.Span, v timeline.Vantage) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/outcome"
 	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
@@ -58,13 +59,19 @@ func (m *Maker) encode() []byte {
 
 // Observed returns what was observed of a stream. line is its timeline, or nil if that is not read.
 func Observed(stream *assembly.Finished, line *timeline.Timeline) source.TokenStream {
+	result, _ := stream.Outcome()
+	var reason outcome.Reason
+	if stream.End != nil {
+		reason = stream.End.Reason()
+	}
 	return source.TokenStream{
 		Vantage:       stream.Start.Vantage.OrDefault(),
 		Start:         stream.Start.UnixNano,
 		End:           stream.EndUnixNano(),
 		Scheduled:     stream.Scheduled,
 		StartUnseen:   stream.Start.Implied,
-		Outcome:       stream.Outcome(),
+		Outcome:       result,
+		Reason:        reason,
 		ChunksDropped: int64(stream.Dropped()),
 		Frames:        stream.Chunks.Frames,
 		Cut:           stream.Cut,

@@ -163,7 +163,7 @@ func FuzzFormats(f *testing.F) {
 		}
 		fromProtobuf := func(encoded []byte) (string, error) {
 			var decoder TokenStreams
-			return outcome(t, func(b *assembly.Batch, r Reject) error { return decoder.Decode(encoded, b, r) })
+			return outcomeOf(t, func(b *assembly.Batch, r Reject) error { return decoder.Decode(encoded, b, r) })
 		}
 		want, err := fromProtobuf(encoded)
 		require.NoError(t, err)
@@ -179,7 +179,7 @@ func FuzzFormats(f *testing.F) {
 		require.Equal(t, want, got, "JSON")
 
 		lines := c.ndjson(t)
-		got, err = outcome(t, func(b *assembly.Batch, r Reject) error {
+		got, err = outcomeOf(t, func(b *assembly.Batch, r Reject) error {
 			var decoder NDJSON
 			for line := range bytes.Lines(lines) {
 				if err := decoder.Decode(bytes.TrimSuffix(line, []byte("\n")), 1, b); err != nil {
@@ -191,7 +191,7 @@ func FuzzFormats(f *testing.F) {
 		require.NoError(t, err)
 		require.Equal(t, want, got, "NDJSON: %s", lines)
 
-		got, err = outcome(t, func(b *assembly.Batch, r Reject) error {
+		got, err = outcomeOf(t, func(b *assembly.Batch, r Reject) error {
 			var decoder Logs
 			return decoder.Decode(c.logs(t), b, r)
 		})

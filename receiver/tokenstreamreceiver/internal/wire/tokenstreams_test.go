@@ -148,7 +148,7 @@ func referenceRun(run *tokenpulsev1.ChunkRun, part *assembly.Part) error {
 }
 
 // outcome renders the result of a request as text.
-func outcome(t *testing.T, decode func(*assembly.Batch, Reject) error) (string, error) {
+func outcomeOf(t *testing.T, decode func(*assembly.Batch, Reject) error) (string, error) {
 	store := newStore()
 	batch := store.NewBatch()
 	var out strings.Builder
@@ -238,8 +238,8 @@ func sample() *tokenpulsev1.ExportTokenStreamsRequest {
 func requireAgrees(t *testing.T, encoded []byte) {
 	t.Helper()
 	var decoder TokenStreams
-	got, err := outcome(t, func(b *assembly.Batch, r Reject) error { return decoder.Decode(encoded, b, r) })
-	want, wantErr := outcome(t, func(b *assembly.Batch, r Reject) error { return reference(t, encoded, b, r) })
+	got, err := outcomeOf(t, func(b *assembly.Batch, r Reject) error { return decoder.Decode(encoded, b, r) })
+	want, wantErr := outcomeOf(t, func(b *assembly.Batch, r Reject) error { return reference(t, encoded, b, r) })
 	if err != nil && strings.Contains(err.Error(), "nested more than") {
 		return // protobuf-go goes deeper
 	}
@@ -426,7 +426,7 @@ func FuzzJSON(f *testing.F) {
 			return
 		}
 		var decoder TokenStreams
-		_, err = outcome(t, func(b *assembly.Batch, r Reject) error { return decoder.Decode(message, b, r) })
+		_, err = outcomeOf(t, func(b *assembly.Batch, r Reject) error { return decoder.Decode(message, b, r) })
 		if err != nil && !strings.Contains(err.Error(), "max_") {
 			require.ErrorContains(t, err, "nested")
 		}

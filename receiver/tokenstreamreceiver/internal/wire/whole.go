@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/tokenpulse/tokenpulse/internal/outcome"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 )
@@ -128,7 +129,7 @@ func readWholeEnd(message []byte, w *assembly.Whole) bool {
 			ok = readWholeUsage(r.bytes(), &w.End.Usage)
 		case endFinish<<3 | bytesType:
 			text := r.bytes()
-			ok = !finish && utf8.Valid(text)
+			ok = !finish && utf8.Valid(text) && outcome.MeaningOf(string(text)) <= outcome.Filtered
 			finish = true
 			w.End.Text += len(text)
 		case endError<<3 | bytesType:
