@@ -13,6 +13,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
+	"github.com/tokenpulse/tokenpulse/internal/outcome"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
@@ -546,7 +547,11 @@ func TestAnalyze_Outcome(t *testing.T) {
 		"incomplete":                          {Observed{Outcome: "incomplete"}, one, names.OutcomeIncomplete},
 		"incomplete without a token":          {Observed{Outcome: "incomplete"}, nil, names.OutcomeIncomplete},
 		"success without tokens":              {Observed{Outcome: "success"}, nil, names.OutcomeError},
-		"success with usage only":             {Observed{Outcome: "success", OutputTokens: optional.Of(int64(9))}, nil, names.OutcomeError},
+		"success with usage only":             {Observed{Outcome: "success", OutputTokens: optional.Of(int64(9))}, nil, names.OutcomeSuccess},
+		"success with usage of no tokens":     {Observed{Outcome: "success", OutputTokens: optional.Of(int64(0))}, nil, names.OutcomeError},
+		"complete without a token":            {Observed{Outcome: "success", Tokenless: true}, nil, names.OutcomeSuccess},
+		"aborted, seen by the engine":         {Observed{Reason: outcome.Reason{Name: "abort", Meaning: outcome.Aborted}, InEngine: true}, one, names.OutcomeCancelled},
+		"aborted, seen by a client":           {Observed{Reason: outcome.Reason{Name: "abort", Meaning: outcome.Aborted}}, one, names.OutcomeError},
 		"success with a reported first token": {Observed{Outcome: "success", FirstToken: firstTokenAt(ms)}, nil, names.OutcomeSuccess},
 		"tokens not observed":                 {Observed{TokensNotObserved: true}, nil, names.OutcomeSuccess},
 		"tokens not observed, status error":   {Observed{TokensNotObserved: true, Failed: true}, nil, names.OutcomeError},

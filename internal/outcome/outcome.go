@@ -6,7 +6,11 @@
 // ("Outcomes") has them in words.
 package outcome
 
-import "github.com/tokenpulse/tokenpulse/internal/names"
+import (
+	"cmp"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+)
 
 // Values of error.type for answers that the service itself does not call failed.
 const (
@@ -73,23 +77,24 @@ func (r Reason) seenBy(engine bool) string {
 // Of returns the outcome of a request, and the error.type of an error that has one.
 func Of(f *Facts) (outcome, errorType string) {
 	byReason := f.Reason.seenBy(f.InEngine)
+	reported := f.Reported
+	if f.Failed && (reported == "" || reported == names.OutcomeSuccess) && f.Reason.Meaning != Cancelled {
+		reported = names.OutcomeError
+	}
 	switch {
-	case f.Reported == names.OutcomeError || f.Failed && f.Reported != names.OutcomeCancelled && f.Reported != names.OutcomeIncomplete:
-		if f.ErrorType == "" && byReason == names.OutcomeError {
-			return names.OutcomeError, f.Reason.Name
-		}
+	case reported == names.OutcomeError && f.ErrorType == "" && byReason == names.OutcomeError:
+		return names.OutcomeError, f.Reason.Name
+	case reported == names.OutcomeError:
 		return names.OutcomeError, f.ErrorType
-	case f.Reported == names.OutcomeCancelled, f.Reported == names.OutcomeIncomplete:
-		return f.Reported, f.ErrorType
+	case reported == names.OutcomeCancelled, reported == names.OutcomeIncomplete:
+		return reported, ""
 	case byReason == names.OutcomeError:
 		return names.OutcomeError, f.Reason.Name
 	case byReason != "":
 		return byReason, ""
 	case f.Token, f.Tokenless, f.Reason.Meaning == Filtered:
 		return names.OutcomeSuccess, ""
-	case f.ErrorType != "":
-		return names.OutcomeError, f.ErrorType
 	default:
-		return names.OutcomeError, EmptyAnswer
+		return names.OutcomeError, cmp.Or(f.ErrorType, EmptyAnswer)
 	}
 }

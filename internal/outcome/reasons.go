@@ -3,7 +3,10 @@
 
 package outcome
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+)
 
 // Meaning is what a finish reason says of a request.
 type Meaning uint8
@@ -68,22 +71,34 @@ var reasons = map[string]Meaning{
 	"image_prohibited_content":     Filtered,
 }
 
+// maxReason is longer than any known finish reason.
+const maxReason = 64
+
 // MeaningOf returns the meaning of a finish reason as any service writes it: COMPLETE, content-filter,
 // FinishReason.SAFETY. Besides those of the table, names that begin with error_ or end in _error fail.
+// It allocates nothing.
 func MeaningOf(reason string) Meaning {
-	if m, ok := reasons[reason]; ok { // most are written like this, and nothing is allocated
-		return m
-	}
-	if reason == "stop" || reason == "length" {
+	reason = reason[strings.LastIndexByte(reason, '.')+1:]
+	if len(reason) > maxReason {
 		return Ended
 	}
-	name := strings.ToLower(reason)
-	name = name[strings.LastIndexByte(name, '.')+1:]
-	name = strings.TrimPrefix(strings.NewReplacer("-", "_", " ", "_").Replace(name), "finish_reason_")
-	if m, ok := reasons[name]; ok {
+	var buffer [maxReason]byte
+	name := buffer[:len(reason)]
+	for i := range name {
+		switch c := reason[i]; {
+		case 'A' <= c && c <= 'Z':
+			name[i] = c + 'a' - 'A'
+		case c == '-' || c == ' ':
+			name[i] = '_'
+		default:
+			name[i] = c
+		}
+	}
+	name = bytes.TrimPrefix(name, []byte("finish_reason_"))
+	if m, ok := reasons[string(name)]; ok {
 		return m
 	}
-	if strings.HasPrefix(name, "error_") || strings.HasSuffix(name, "_error") {
+	if bytes.HasPrefix(name, []byte("error_")) || bytes.HasSuffix(name, []byte("_error")) {
 		return Failed
 	}
 	return Ended

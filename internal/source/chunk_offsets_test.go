@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
@@ -132,11 +133,13 @@ func TestChunkOffsets_VantageByAttributeOrKind(t *testing.T) {
 }
 
 func TestChunkOffsets_OutcomeOfTheSenderBeforeFinishReasons(t *testing.T) {
-	for carried, expected := range map[string]string{"": "cancelled", "incomplete": "incomplete"} {
+	for carried, expected := range map[string]string{"": "error", "incomplete": "incomplete"} {
 		span := withOffsets(t, map[string]any{names.Outcome: carried, names.GenAIFinishReasons: []any{"abort"}})
 		o, err := new(Observer).Observe("", span)
 		require.NoError(t, err)
-		require.Equal(t, expected, o.Request.Outcome)
+		got, err := latency.NewAnalyzer(latency.Options{}).Analyze(o.Request, o.Timeline)
+		require.NoError(t, err)
+		require.Equal(t, expected, got.Outcome)
 	}
 }
 

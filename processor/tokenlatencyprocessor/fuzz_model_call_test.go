@@ -251,6 +251,12 @@ func requireKept(t *testing.T, before, after ptrace.Span) {
 		if _, was := before.Attributes().Get(key); was || strings.HasPrefix(key, names.Prefix) {
 			continue
 		}
+		if key == names.ErrorType {
+			outcome, _ := after.Attributes().Get(names.Outcome)
+			require.Equal(t, names.OutcomeError, outcome.Str())
+			require.Equal(t, names.Category(v.Str()), v.Str())
+			continue
+		}
 		s, ok := standard[key]
 		require.True(t, ok, "%s was added", key)
 		switch s {

@@ -107,7 +107,7 @@ func TestProcessor_RemovesDerivedAttributesOfOthers(t *testing.T) {
 	attributes.PutStr("mine", "kept")
 	require.NoError(t, p.ConsumeTraces(t.Context(), traces))
 	require.Equal(t, map[string]any{
-		names.Source: "token_stream", names.Vantage: "server", names.Outcome: "error",
+		names.Source: "token_stream", names.Vantage: "server", names.Outcome: "error", names.ErrorType: "empty_answer",
 		"tokenpulse.request.duration": 1.0, "tokenpulse.chunk.count": int64(0),
 		names.Unmeasured:     []any{"time_to_first_token=no_token", "time_per_output_token=no_token"},
 		"tokenpulse.slo.met": "verdict of another processor", "mine": "kept",

@@ -48,11 +48,11 @@ func TestStorage_OpenStreamsSurviveARestart(t *testing.T) {
 	host := storagetest.NewHost(t)
 	b := startOn(t, host)
 	require.Equal(t, 200, b.lines(t, startWith("s", at(0), `"resource":{"service.name":"chat"}`), startLine("ended"), startLine("prefill")).status)
-	require.Equal(t, 200, b.lines(t, chunkLine("s", 10*time.Millisecond), endLine("ended")).status)
+	require.Equal(t, 200, b.lines(t, chunkLine("s", 10*time.Millisecond), chunkLine("ended", 10*time.Millisecond), endLine("ended")).status)
 	l := b.live(t)
 	l.send(t, chunkLine("s", 20*time.Millisecond, `"tokens":3`))
 	eventually(t, func() bool {
-		return metricValue(t, b, "events_accepted", nil) == 6
+		return metricValue(t, b, "events_accepted", nil) == 7
 	}, "the line of the live body is accepted")
 	require.NoError(t, b.Shutdown(t.Context()))
 	require.Equal(t, 503, l.wait(t).status)
