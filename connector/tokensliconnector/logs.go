@@ -99,10 +99,11 @@ func (l *tracesToLogs) Start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
-// Shutdown checks alerts a last time.
+// Shutdown checks alerts a last time. It never fails.
 func (l *tracesToLogs) Shutdown(ctx context.Context) error {
-	defer l.telemetry.Shutdown()
-	return l.keeper.Shutdown(ctx)
+	l.keeper.Shutdown(ctx)
+	l.telemetry.Shutdown()
+	return nil
 }
 
 // flush sends an event for each alert that started or ended. After an error, the next

@@ -133,7 +133,8 @@ func (e *tokenSLI) Start(ctx context.Context, host component.Host) error {
 		err = settings.StartError("", e.serve(ctx, host))
 	}
 	if err != nil {
-		return errors.Join(err, e.keeper.Shutdown(ctx)) // closes the storage
+		e.keeper.Shutdown(ctx) // closes the storage
+		return err
 	}
 	e.keeper.Run()
 	if e.live != nil {
@@ -239,7 +240,9 @@ func (e *tokenSLI) Shutdown(ctx context.Context) error {
 	if e.live != nil {
 		e.live.end()
 	}
-	return errors.Join(e.stopServing(ctx), e.keeper.Shutdown(ctx))
+	err := e.stopServing(ctx)
+	e.keeper.Shutdown(ctx)
+	return err
 }
 
 // stopServing ends the scrapes that do not end by themselves.

@@ -6,8 +6,9 @@ package keeper
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
+
+	"go.uber.org/zap"
 
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 )
@@ -34,36 +35,35 @@ func (k *Keeper) Stop(ctx context.Context) {
 	<-k.rounds.ended
 	step, cancel := ShutdownStep(ctx)
 	defer cancel()
-	_ = k.save(step, step) // Shutdown saves again, and reports an error
+	_ = k.save(step, step) // Shutdown saves again, and logs an error
 }
 
 // Shutdown ends the rounds, saves, flushes a last time, saves what changed meanwhile, and
 // closes the storage. No step takes longer than ShutdownStep allows: a flush that blocks
-// is abandoned.
-func (k *Keeper) Shutdown(ctx context.Context) error {
+// is abandoned. What it cannot deliver or save is logged and counted, and is no error: the
+// Collector ends if a component's shutdown fails, also at a reload.
+func (k *Keeper) Shutdown(ctx context.Context) {
 	k.Stop(ctx)
 	inprocess.Doubts.Remove(k)
-	errs := []error{k.lastFlush(ctx), k.close(ctx)}
+	k.lastFlush(ctx)
+	k.close(ctx)
 	k.telemetry.Shutdown()
-	return errors.Join(errs...)
 }
 
-func (k *Keeper) lastFlush(ctx context.Context) error {
+func (k *Keeper) lastFlush(ctx context.Context) {
 	if k.rounds == nil {
-		return nil
+		return
 	}
 	step, cancel := ShutdownStep(ctx)
 	defer cancel()
-	err := k.flush(step, step)
+	if err := k.flush(step, step); err != nil {
+		k.logger.Error("lost the data of the last flush, since the next consumer refused it or blocks; check the exporters of the pipeline", zap.Error(err))
+	}
 	k.rounds.cancel()
 	k.rounds = nil
-	if err != nil {
-		return fmt.Errorf("the data of the last flush is lost: %w", err)
-	}
-	return nil
 }
 
-func (k *Keeper) close(ctx context.Context) error {
+func (k *Keeper) close(ctx context.Context) {
 	step, cancel := ShutdownStep(ctx)
 	defer cancel()
 	err := k.saves.do(step, func() error {
@@ -76,7 +76,7 @@ func (k *Keeper) close(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("the error budgets since the last save are lost: %w", err)
+		k.telemetry.TokenSliSavesFailed.Add(ctx, 1, k.telemetry.owner)
+		k.logger.Error("lost the error budgets since the last save, since the storage refused the last one or blocks; check the storage extension and its disk", zap.Error(err))
 	}
-	return nil
 }

@@ -21,6 +21,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/keeper/keepertest"
@@ -48,6 +51,7 @@ type harness struct {
 	*Publisher
 	to        *destination
 	telemetry *componenttest.Telemetry
+	logs      *observer.ObservedLogs
 	seconds   float64
 	now       func() time.Time
 }
@@ -64,11 +68,14 @@ func newHarness(t testing.TB, change func(*Config)) *harness {
 		change(&config)
 	}
 	h := &harness{to: &destination{}, telemetry: componenttest.NewTelemetry(), seconds: 100, now: time.Now}
-	h.Publisher = newPublisher(t, &config, h.telemetry.NewTelemetrySettings(), h.to, func() time.Time { return h.now() })
+	set := h.telemetry.NewTelemetrySettings()
+	core, logs := observer.New(zapcore.WarnLevel)
+	set.Logger, h.logs = zap.New(core), logs
+	h.Publisher = newPublisher(t, &config, set, h.to, func() time.Time { return h.now() })
 	h.now = func() time.Time { return at(h.seconds) } // the error budgets began with the real clock
 	h.since = pcommon.NewTimestampFromTime(h.now())
 	t.Cleanup(func() {
-		require.NoError(t, h.Shutdown(context.Background()))
+		h.Keeper.Shutdown(context.Background())
 		require.NoError(t, h.telemetry.Shutdown(context.Background()))
 	})
 	return h

@@ -135,7 +135,7 @@ func TestFlush_ConcurrentRecordsAreNotLost(t *testing.T) {
 		})
 	}
 	writing.Wait()
-	require.NoError(t, h.Shutdown(t.Context()))
+	h.Keeper.Shutdown(t.Context())
 	added := map[string]*distribution{}
 	for _, metrics := range h.to.AllMetrics() {
 		addUp(added, metrics)

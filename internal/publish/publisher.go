@@ -84,9 +84,6 @@ func (p *Publisher) Start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
-// Shutdown flushes a last time.
-func (p *Publisher) Shutdown(ctx context.Context) error { return p.Keeper.Shutdown(ctx) }
-
 // flush sends what the next consumer does not have yet. After an error, the next flush
 // sends it again.
 func (p *Publisher) flush(ctx context.Context) error {

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.uber.org/zap"
 
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/keeper/keepertest"
@@ -353,19 +354,20 @@ func TestRun_FlushesAtEveryIntervalAndAtShutdown(t *testing.T) {
 	last.now = time.Now
 	require.NoError(t, last.Start(t.Context(), componenttest.NewNopHost()))
 	last.Keeper.Record(t.Context(), keepertest.Batch(half))
-	require.NoError(t, last.Shutdown(t.Context()))
+	last.Keeper.Shutdown(t.Context())
 	require.Len(t, last.to.AllMetrics(), 1)
-	require.NoError(t, last.Shutdown(t.Context()))
+	last.Keeper.Shutdown(t.Context())
 	require.Len(t, last.to.AllMetrics(), 1, "a second shutdown does nothing")
 }
 
-func TestShutdown_ReturnsTheErrorOfTheLastFlush(t *testing.T) {
+func TestShutdown_LogsAndCountsARefusedLastFlush(t *testing.T) {
 	h := newHarness(t, nil)
 	h.now = time.Now
 	require.NoError(t, h.Start(t.Context(), componenttest.NewNopHost()))
 	h.Keeper.Record(t.Context(), keepertest.Batch(half))
 	h.to.refuses = true
-	require.ErrorIs(t, h.Shutdown(t.Context()), errRefused)
+	h.Keeper.Shutdown(t.Context())
+	require.Equal(t, 1, h.logs.FilterMessageSnippet("lost the data of the last flush").FilterField(zap.Error(errRefused)).Len())
 }
 
 // hanging is a consumer that blocks until its context is done.
@@ -390,7 +392,10 @@ func TestShutdown_InterruptsAFlushWhenItsContextIsDone(t *testing.T) {
 	<-next.entered
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, h.Shutdown(ctx), context.Canceled)
+	h.Keeper.Shutdown(ctx)
+	lost := h.logs.FilterMessageSnippet("lost the data of the last flush").All()
+	require.Len(t, lost, 1)
+	require.Contains(t, lost[0].ContextMap()["error"], "context canceled")
 }
 
 // With delta temporality, a stream without new values has no data point.

@@ -130,9 +130,9 @@ const (
 )
 
 // flush sends all open streams. While the pipeline temporarily refuses them or blocks, it
-// tries until the deadline of ctx or, if that has none, for flushTimeout. The others are
-// lost, which is an error.
-func (e *expirer) flush(ctx context.Context) error {
+// tries until the deadline of ctx or, if that has none, for flushTimeout. It returns how many are
+// lost, and why.
+func (e *expirer) flush(ctx context.Context) (lost int, err error) {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, flushTimeout)
@@ -144,15 +144,14 @@ func (e *expirer) flush(ctx context.Context) error {
 	for {
 		err := e.send(ctx, cut)
 		if err == nil {
-			return nil
+			return 0, nil
 		}
 		select {
 		case <-time.After(retry.next()):
 			continue
 		case <-ctx.Done():
 		}
-		lost := e.drop(context.WithoutCancel(ctx), "shutdown", func() *assembly.Transaction { return cut(expireBatch) })
-		return fmt.Errorf("%d open streams are lost: %w", lost, err)
+		return e.drop(context.WithoutCancel(ctx), "shutdown", func() *assembly.Transaction { return cut(expireBatch) }), err
 	}
 }
 

@@ -44,7 +44,7 @@ func (r *tokenStreamReceiver) Start(ctx context.Context, host component.Host) er
 
 // Shutdown stops the servers, gives requests in progress a short time to finish, and
 // ends all open streams as incomplete. With a storage, they stay there instead. The series
-// are flushed last.
+// are flushed last. What cannot be delivered or stored is logged and counted, and is no error.
 func (r *tokenStreamReceiver) Shutdown(ctx context.Context) error {
 	r.close()
 	timeout := requestTimeoutOf(ctx)
@@ -53,12 +53,13 @@ func (r *tokenStreamReceiver) Shutdown(ctx context.Context) error {
 	r.running.Wait()
 	giveUp.Stop()
 	if r.ingester.store.HasJournal() {
-		err = errors.Join(err, r.closeStorage(ctx))
-	} else {
-		err = errors.Join(err, r.expirer.flush(ctx))
+		r.closeStorage(ctx)
+	} else if lost, err := r.expirer.flush(ctx); lost > 0 {
+		r.settings.Logger.Error("lost open streams, since the pipeline refused them until the shutdown timeout; check its exporters",
+			zap.Int("streams", lost), zap.Error(err))
 	}
 	if r.publisher != nil {
-		err = errors.Join(err, r.publisher.Shutdown(ctx))
+		r.publisher.Keeper.Shutdown(ctx)
 	}
 	inprocess.OpenStreams.Remove(r)
 	inprocess.SLOs.Remove(r)

@@ -75,11 +75,12 @@ func (r *tokenStreamReceiver) storageFailed() func(error) {
 const storageTimeout = 5 * time.Second
 
 // closeStorage waits for the last write. Open streams stay in the storage.
-func (r *tokenStreamReceiver) closeStorage(ctx context.Context) error {
+func (r *tokenStreamReceiver) closeStorage(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, storageTimeout)
 	defer cancel()
 	if err := r.ingester.store.CloseJournal(ctx); err != nil {
-		return fmt.Errorf("the storage %q of open streams was not closed: %w", r.cfg.StorageID, err)
+		r.telemetry.ReceiverTokenStreamStorageFailures.Add(ctx, 1, diagnostics.Label("operation", "write"))
+		r.settings.Logger.Error("failed to close the storage of open streams, which may lack the last changes; check the extension and its disk",
+			zap.Stringer("storage", r.cfg.StorageID), zap.Error(err))
 	}
-	return nil
 }
