@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/confighttp"
 
+	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 )
 
@@ -41,7 +42,8 @@ func (r *tokenStreamReceiver) startHTTP(ctx context.Context, host component.Host
 	if err != nil {
 		return err
 	}
-	server.Handler = r.timeBodies(server.Handler) // outermost: before decompression
+	server.Handler = r.timeBodies(server.Handler) // before decompression
+	r.unread = httpguard.LimitBodies(server)      // also those that authentication refuses
 	base, cutOff := context.WithCancel(context.WithoutCancel(ctx))
 	server.BaseContext = func(net.Listener) context.Context { return base }
 	listener, err := cfg.ToListener(ctx)

@@ -47,6 +47,7 @@ type tokenStreamReceiver struct {
 	liveShares *httpguard.Shares  // of live requests
 	requests   sync.Pool          // of *request
 	bodies     sync.Pool          // of *messageBody
+	unread     httpguard.Bodies   // limits bodies that no handler reads to their end
 	lines      sync.Pool          // of *lineReader
 	// decoding is full when each CPU decodes a large message.
 	decoding chan struct{}

@@ -49,7 +49,8 @@ func (b *timedBody) due() (timeout time.Duration, slow bool) {
 // bodyKey is the key of the timedBody in the context of its request.
 type bodyKey struct{}
 
-// timeBodies applies idle_timeout to the request bodies of a handler.
+// timeBodies applies idle_timeout to the request bodies that a handler reads. The server's httpguard.Bodies
+// limit the others.
 func (r *tokenStreamReceiver) timeBodies(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Body == http.NoBody {
@@ -60,12 +61,12 @@ func (r *tokenStreamReceiver) timeBodies(next http.Handler) http.Handler {
 		if req.ContentLength > 0 {
 			body.began = time.Now()
 		}
-		// Also for the bytes that next does not read: the server reads them.
-		body.wait(body.idle)
 		stop := context.AfterFunc(r.closing, func() { body.wait(0) })
 		defer func() {
 			stop()
-			body.end()
+			if body.end() {
+				r.unread.Limit(w)
+			}
 		}()
 		// A copy, because the server uses the body of its own request.
 		req = req.WithContext(context.WithValue(req.Context(), bodyKey{}, body))
@@ -106,8 +107,10 @@ func (b *timedBody) wait(timeout time.Duration) {
 	}
 }
 
-func (b *timedBody) end() {
+// end leaves the deadline to the server. It reports whether it did so for the first time.
+func (b *timedBody) end() (first bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.done = true
+	first, b.done = !b.done, true
+	return first
 }
