@@ -13,6 +13,8 @@ import (
 var unread = map[string]map[string]any{
 	"of the receiver":    {"tokenpulse.timeline": "x"},
 	"with an outcome":    {"tokenpulse.timeline": "x", "tokenpulse.outcome": "success"},
+	"with a queue":       {"tokenpulse.timeline": "x", "tokenpulse.outcome": "success", "tokenpulse.queue.duration": 0.1},
+	"of an engine":       {"tokenpulse.timeline": "x", "tokenpulse.prefill.duration": 0.1, "tokenpulse.decode.duration": 0.1, "tokenpulse.network.duration": 0.1},
 	"of the conventions": {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"},
 	"of OpenInference":   {"openinference.span.kind": "LLM", "llm.model_name": "m"},
 }

@@ -29,7 +29,7 @@ type reader struct {
 // findings are what the reader finds on one span, besides the numbers of the request.
 type findings struct {
 	ours       bool // the span has a latency or an outcome of the token_latency processor
-	processed  bool // it has more than an outcome, which receivers write, too
+	processed  bool // it has more than an outcome and phases, which receivers write, too
 	rolledUp   bool // it is the root span of a trace and has a number of the trace
 	judged     [slo.Verdicts]optional.Value[pcommon.Value]
 	ofTrace    optional.Value[pcommon.Value] // the judged SLOs that judge the trace
@@ -93,13 +93,22 @@ func (r *reader) number(id numbers.ID, v pcommon.Value) {
 	case id.OfTrace():
 		r.rolledUp = true
 	case id < numbers.Singles:
-		r.ours, r.processed = true, true
+		r.ours, r.processed = true, r.processed || !ofReceivers(id)
 	}
 	if n, ok := source.Number(v); ok {
 		r.request.SetValue(id, n)
 	} else {
 		r.request.Reject(series.WrongType)
 	}
+}
+
+// ofReceivers reports whether token_stream and token_tap write a number, too, for a processor to read.
+func ofReceivers(id numbers.ID) bool {
+	switch id {
+	case numbers.QueueDuration, numbers.PrefillDuration, numbers.DecodeDuration, numbers.NetworkDuration:
+		return true
+	}
+	return false
 }
 
 // largestSketch exceeds the size of every valid sketch, in bytes. Larger values are
