@@ -105,8 +105,12 @@ func (u *urn) logWeight(y float64) (sum float64) {
 func (u *urn) logNorm(psi, logPsi float64) float64 {
 	const negligible = 1e-17
 	before := u.mode
-	for u.mode < u.last && psi*u.step(u.mode) >= 1 {
-		u.mode++
+	for end := u.last; u.mode < end; { // by bisection: a damaged window may have a million requests
+		if middle := math.Floor((u.mode + end) / 2); psi*u.step(middle) >= 1 {
+			u.mode = middle + 1
+		} else {
+			end = middle
+		}
 	}
 	if u.mode != before {
 		u.logMode = u.logWeight(u.mode)
