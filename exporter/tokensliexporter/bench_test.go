@@ -61,11 +61,11 @@ func typicalBatches(batches, spans int) (all []ptrace.Traces) {
 // published returns the sum of the counters of a family.
 func (e *tokenSLI) published(b *testing.B, family string) (n float64) {
 	b.Helper()
-	families, err := e.gatherer.Gather()
+	shown, err := e.gatherer.gather()
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, f := range families {
+	for _, f := range shown.families {
 		if f.GetName() == family {
 			for _, m := range f.Metric {
 				n += m.GetCounter().GetValue()

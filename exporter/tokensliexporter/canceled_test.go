@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -26,7 +25,7 @@ func TestCanceledScrapes_LeaveNothingBehind(t *testing.T) {
 	const scrapes = 50
 	e := newServed(t, 20, nil)
 	gather, gathering := e.gather, make(chan struct{}, 100*scrapes)
-	e.gather = func() ([]*dto.MetricFamily, error) {
+	e.gather = func() (exposition, error) {
 		gathering <- struct{}{}
 		time.Sleep(50 * time.Millisecond)
 		return gather()

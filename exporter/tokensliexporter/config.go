@@ -42,6 +42,9 @@ type Config struct {
 	Percentiles []float64 `mapstructure:"percentiles" use:"a number, such as 99"`
 	// Windows are the sliding windows of the percentile gauges. Empty turns the gauges off.
 	Windows []time.Duration `mapstructure:"windows"`
+	// ZeroFor is how long Prometheus sees a new counter at 0, so that it notices the first increase. It has to be
+	// at least a scrape interval. 0 shows the value at once.
+	ZeroFor time.Duration `mapstructure:"zero_for"`
 	// ClassicBuckets replaces the upper bounds of a histogram's classic buckets, by metric
 	// name without `tokenpulse.`. The native buckets are fixed.
 	ClassicBuckets map[string][]float64 `mapstructure:"classic_buckets"`
@@ -104,6 +107,7 @@ func createDefaultConfig() component.Config {
 		Shared:      keeper.NewDefaultConfig(),
 		Percentiles: []float64{50, 95, 99},
 		Windows:     []time.Duration{5 * time.Minute},
+		ZeroFor:     30 * time.Second,
 		Page:        PageConfig{Enabled: true},
 		History:     HistoryConfig{MaxMemoryMiB: 64},
 	}
@@ -119,6 +123,7 @@ const (
 	minWindow         = 10 * time.Second
 	maxWindow         = 24 * time.Hour
 	maxClassicBuckets = 200
+	maxZeroFor        = 10 * time.Minute
 )
 
 // Validate returns an error for each invalid key.
@@ -126,6 +131,8 @@ func (c *Config) Validate() error {
 	var errs settings.Problems
 	errs.Unless(c.Server.NetAddr.Endpoint != "", "`endpoint` is empty; enter the address to serve metrics on, such as localhost:9464")
 	errs.Unless(c.MaxRequestsPerClient >= 0, "`max_requests_per_client` is %d; use at least 0, which is a tenth of the limit", c.MaxRequestsPerClient)
+	errs.Unless(0 <= c.ZeroFor && c.ZeroFor <= maxZeroFor,
+		"`zero_for` is %v; use at least the scrape interval of Prometheus, up to %v, or 0 to show new counters at once", c.ZeroFor, maxZeroFor)
 	_, err := dimensionLabels(c.Shared.Series.Dimensions.Names())
 	return errors.Join(slices.Concat(errs, settings.Problems{err}, c.Shared.Problems(), c.validatePercentiles(), c.validateWindows(), c.validateClassicBuckets(), c.validateCompare(), c.validatePage())...)
 }

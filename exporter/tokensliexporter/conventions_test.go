@@ -25,10 +25,10 @@ import (
 // number and sum of the values of histograms.
 func ofConventions(t *testing.T, e *tokenSLI) map[string]string {
 	t.Helper()
-	families, err := e.gatherer.Gather()
+	shown, err := e.gatherer.gather()
 	require.NoError(t, err)
 	all := map[string]string{}
-	for _, family := range families {
+	for _, family := range shown.families {
 		name, ours := strings.CutPrefix(family.GetName(), "gen_ai_")
 		for _, m := range family.Metric {
 			id := name + "{" + strings.Join(labelsOf(m), ",") + "}"
@@ -232,13 +232,13 @@ func TestConventions_AddUpToOurMetrics(t *testing.T) {
 		}
 		require.NoError(t, e.consume(t.Context(), traces))
 	}
-	families, err := e.gatherer.Gather()
+	shown, err := e.gatherer.gather()
 	require.NoError(t, err)
 	// total returns number and sum of the values of a metric's series that have one of the values of each label.
 	total := func(name string, labels map[string][]string) [2]float64 {
 		t.Helper()
 		sum, found := [2]float64{}, false
-		for _, family := range families {
+		for _, family := range shown.families {
 			for _, m := range family.Metric {
 				if family.GetName() == name && hasAll(m, labels) {
 					found = true
@@ -308,10 +308,10 @@ func translated(t *testing.T, m numbers.Metric, kind dto.MetricType) string {
 func TestConventions_HaveTheAdvisedBuckets(t *testing.T) {
 	e, _ := unstarted(t, func(c *Config) { c.Shared.Conventions = conventions.Config{GenAI: []string{"v1.41"}} })
 	require.NoError(t, e.consume(t.Context(), batch(call("client", nil), call("server", nil))))
-	families, err := e.gatherer.Gather()
+	shown, err := e.gatherer.gather()
 	require.NoError(t, err)
 	bounds := map[string][]float64{}
-	for _, family := range families {
+	for _, family := range shown.families {
 		for _, b := range family.Metric[0].GetHistogram().GetBucket() {
 			bounds[family.GetName()] = append(bounds[family.GetName()], b.GetUpperBound())
 		}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	dto "github.com/prometheus/client_model/go"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/exporter"
@@ -47,8 +46,8 @@ type tokenSLI struct {
 	keeper      *keeper.Keeper
 	gatherer    *gatherer
 	compared    *comparisons
-	live        *live                               // nil if the page is off
-	gather      func() ([]*dto.MetricFamily, error) // replaced in tests
+	live        *live                      // nil if the page is off
+	gather      func() (exposition, error) // replaced in tests
 	// scrapeTime limits the time of a response.
 	scrapeTime time.Duration
 
@@ -96,7 +95,7 @@ func newTokenSLI(set exporter.Settings, config *Config) (*tokenSLI, error) {
 	}
 	return &tokenSLI{
 		id: set.ID, config: config, telemetry: set.TelemetrySettings, keeper: k, compared: compared, live: live,
-		selfMetrics: telemetry, gatherer: gatherer, gather: gatherer.Gather, scrapeTime: scrapeTime(config),
+		selfMetrics: telemetry, gatherer: gatherer, gather: gatherer.gather, scrapeTime: scrapeTime(config),
 	}, nil
 }
 
@@ -191,16 +190,28 @@ func (e *tokenSLI) handler() http.Handler {
 	} else {
 		mux.HandleFunc("GET /{$}", links)
 	}
-	mux.Handle("GET "+metricsPath, e.shared(promhttp.HandlerForTransactional(newSharedGatherer(e.gather), promhttp.HandlerOpts{
-		EnableOpenMetrics:                   true,
-		EnableOpenMetricsTextCreatedSamples: true,
-	})))
+	mux.Handle("GET "+metricsPath, e.shared(e.metrics()))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// A client that reads slowly must not hold its response for long.
 		if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(e.scrapeTime)); err != nil {
 			e.telemetry.Logger.Debug("cannot set the write deadline of a response, so a slow client may hold it for long", zap.Error(err))
 		}
 		mux.ServeHTTP(w, r)
+	})
+}
+
+// metrics serves the metrics: to Prometheus with new counters at 0, to all others as they are.
+func (e *tokenSLI) metrics() http.Handler {
+	options := promhttp.HandlerOpts{EnableOpenMetrics: true, EnableOpenMetricsTextCreatedSamples: true}
+	gatherer := newSharedGatherer(e.gather)
+	toAll := promhttp.HandlerForTransactional(gatherer, options)
+	toPrometheus := promhttp.HandlerForTransactional(forPrometheus{gatherer}, options)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get(scraperHeader) != "" {
+			toPrometheus.ServeHTTP(w, r)
+		} else {
+			toAll.ServeHTTP(w, r)
+		}
 	})
 }
 

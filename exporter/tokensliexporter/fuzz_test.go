@@ -40,9 +40,9 @@ func FuzzAttributes(f *testing.F) {
 			attributes[key] = kinds[(i+int(turn))%len(kinds)]
 		}
 		require.NoError(t, e.consume(t.Context(), batch(attributes, with(attributes))))
-		families, err := e.gatherer.Gather()
+		shown, err := e.gatherer.gather()
 		require.NoError(t, err)
-		for _, family := range families {
+		for _, family := range shown.families {
 			for _, m := range family.Metric {
 				requireWhole(t, m.Histogram)
 				for _, v := range []float64{m.GetCounter().GetValue(), m.GetGauge().GetValue(), m.GetHistogram().GetSampleSum()} {

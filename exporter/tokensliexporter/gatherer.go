@@ -26,11 +26,12 @@ type gatherer struct {
 	dimensions           []string // as labels
 	standard             []string // attributes of the metrics of conventions
 	percentiles, windows []string // label values
+	zeroFor              time.Duration
 }
 
 func newGatherer(k *keeper.Keeper, config *Config, compared *comparisons) (*gatherer, error) {
 	dimensions, err := dimensionLabels(config.Shared.Series.Dimensions.Names())
-	g := &gatherer{keeper: k, compared: compared, dimensions: dimensions, standard: config.Shared.Conventions.Labels()}
+	g := &gatherer{keeper: k, compared: compared, dimensions: dimensions, standard: config.Shared.Conventions.Labels(), zeroFor: config.ZeroFor}
 	for _, p := range config.Percentiles {
 		g.percentiles = append(g.percentiles, strconv.FormatFloat(p, 'f', -1, 64))
 	}
@@ -40,12 +41,17 @@ func newGatherer(k *keeper.Keeper, config *Config, compared *comparisons) (*gath
 	return g, err
 }
 
-// Gather returns the current metrics in the order of their names.
-func (g *gatherer) Gather() ([]*dto.MetricFamily, error) {
-	s := &scrape{gatherer: g, families: map[string]*dto.MetricFamily{}, pairs: map[[2]string]*dto.LabelPair{}}
-	now := time.Now()
-	keeper.Collect(g.keeper, now, s)
-	g.compared.collect(s, now)
+// exposition is what a scrape shows.
+type exposition struct {
+	families []*dto.MetricFamily // in the order of their names
+	young    young
+}
+
+// gather returns the current metrics.
+func (g *gatherer) gather() (exposition, error) {
+	s := &scrape{gatherer: g, families: map[string]*dto.MetricFamily{}, pairs: map[[2]string]*dto.LabelPair{}, now: time.Now(), young: young{}}
+	keeper.Collect(g.keeper, s.now, s)
+	g.compared.collect(s, s.now)
 	families := slices.SortedFunc(maps.Values(s.families), func(a, b *dto.MetricFamily) int { return strings.Compare(*a.Name, *b.Name) })
-	return families, s.err
+	return exposition{families, s.young}, s.err
 }

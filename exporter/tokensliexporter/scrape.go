@@ -23,6 +23,8 @@ type scrape struct {
 	*gatherer
 	families map[string]*dto.MetricFamily // by the name of the metric
 	pairs    map[[2]string]*dto.LabelPair // by name and value; messages share them
+	now      time.Time
+	young    young
 	err      error
 }
 
@@ -75,11 +77,13 @@ func (s *scrape) add(labels []*dto.LabelPair, metric *numbers.Metric, kind dto.M
 
 // Counter implements keeper.Sink.
 func (s *scrape) Counter(labels []*dto.LabelPair, c *keeper.Counter) {
-	counter := &dto.Counter{Value: &c.Value, CreatedTimestamp: timestamppb.New(c.Began)}
+	counter := &dto.Counter{Value: &c.Value, CreatedTimestamp: timestamppb.New(c.First)}
 	if c.Exemplar.Set() {
 		counter.Exemplar = exemplar(&c.Exemplar)
 	}
-	s.add(labels, c.Metric, dto.MetricType_COUNTER).Counter = counter
+	m := s.add(labels, c.Metric, dto.MetricType_COUNTER)
+	m.Counter = counter
+	s.note(c.Metric.Name, m, c.First)
 }
 
 // Gauge implements keeper.Sink.
@@ -90,7 +94,9 @@ func (s *scrape) Gauge(labels []*dto.LabelPair, metric *numbers.Metric, v float6
 // Histogram implements keeper.Sink. It adds the percentile gauges, too.
 func (s *scrape) Histogram(labels []*dto.LabelPair, h *keeper.Histogram) {
 	if h.Sketch.Count() > 0 {
-		s.add(labels, h.Metric, dto.MetricType_HISTOGRAM).Histogram = histogram(h.DistributionSnapshot, timestamppb.New(h.Began))
+		m := s.add(labels, h.Metric, dto.MetricType_HISTOGRAM)
+		m.Histogram = histogram(h.DistributionSnapshot, timestamppb.New(h.Start))
+		s.note(h.Metric.Name, m, h.Start)
 	}
 	for _, q := range h.Quantiles {
 		labels := s.With(s.With(labels, names.LabelPercentile, s.percentiles[q.Quantile]), names.LabelWindow, s.windows[q.Window])

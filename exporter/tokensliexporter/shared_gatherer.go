@@ -24,7 +24,7 @@ const maxGathers = 2
 // takes clients that read slowly, does a scrape get the latest of them. A write deadline on
 // responses bounds its age.
 type sharedGatherer struct {
-	gather func() ([]*dto.MetricFamily, error)
+	gather func() (exposition, error)
 	// gathering is locked while a gather runs.
 	gathering sync.Mutex
 
@@ -40,25 +40,31 @@ type gathered struct {
 	users int           // guarded by sharedGatherer.mu
 	ready chan struct{} // closed once the fields below are set
 
-	families []*dto.MetricFamily
-	err      error
+	exposition
+	err error
 }
 
 var _ prometheus.TransactionalGatherer = (*sharedGatherer)(nil)
 
-func newSharedGatherer(gather func() ([]*dto.MetricFamily, error)) *sharedGatherer {
+func newSharedGatherer(gather func() (exposition, error)) *sharedGatherer {
 	return &sharedGatherer{gather: gather}
 }
 
 // Gather returns the current metrics. They must not be changed, and are not used any more
 // once done is called.
 func (g *sharedGatherer) Gather() (families []*dto.MetricFamily, done func(), err error) {
+	result := g.use()
+	return slices.Clone(result.families), func() { g.leave(result) }, result.err
+}
+
+// use returns a result that is ready. The caller has to leave it.
+func (g *sharedGatherer) use() *gathered {
 	result, begin := g.join()
 	if begin {
 		g.run(result)
 	}
 	<-result.ready
-	return slices.Clone(result.families), func() { g.leave(result) }, result.err
+	return result
 }
 
 // join returns the result that a scrape uses. The caller has to run it if begin is true.
@@ -92,7 +98,7 @@ func (g *sharedGatherer) run(result *gathered) {
 		}
 		close(result.ready)
 	}()
-	result.families, result.err = g.gather()
+	result.exposition, result.err = g.gather()
 }
 
 var errGatherPanicked = errors.New("gathering the metrics panicked")

@@ -31,9 +31,9 @@ import (
 // numbered gathers one family, whose name is the number of the gather.
 type numbered struct{ n atomic.Int64 }
 
-func (g *numbered) gather() ([]*dto.MetricFamily, error) {
+func (g *numbered) gather() (exposition, error) {
 	name := strconv.FormatInt(g.n.Add(1), 10)
-	return []*dto.MetricFamily{{Name: &name}}, nil
+	return exposition{families: []*dto.MetricFamily{{Name: &name}}}, nil
 }
 
 // scraped returns the number of the gather that a scrape gets.
@@ -59,7 +59,7 @@ func TestSharedGatherer_EachScrapeAloneGathers(t *testing.T) {
 func TestSharedGatherer_ScrapesDuringAGatherShareTheNext(t *testing.T) {
 	var gathers numbered
 	begun, release := make(chan struct{}), make(chan struct{})
-	g := newSharedGatherer(func() ([]*dto.MetricFamily, error) {
+	g := newSharedGatherer(func() (exposition, error) {
 		begun <- struct{}{}
 		<-release
 		return gathers.gather()
@@ -116,7 +116,7 @@ func TestSharedGatherer_ResultsInUseAreLimited(t *testing.T) {
 func TestSharedGatherer_SurvivesAPanic(t *testing.T) {
 	var gathers numbered
 	panics := true
-	g := newSharedGatherer(func() ([]*dto.MetricFamily, error) {
+	g := newSharedGatherer(func() (exposition, error) {
 		if panics {
 			panic("broken")
 		}
@@ -158,7 +158,7 @@ func TestScrape_ConcurrentScrapesGatherAFewTimes(t *testing.T) {
 	e.config.MaxRequestsPerClient = 64
 	const scrapes = 50
 	gather, gathers, arrived := e.gather, atomic.Int64{}, atomic.Int64{}
-	e.gather = func() ([]*dto.MetricFamily, error) {
+	e.gather = func() (exposition, error) {
 		gathers.Add(1)
 		for arrived.Load() < scrapes {
 			time.Sleep(time.Millisecond)

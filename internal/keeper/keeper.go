@@ -78,6 +78,7 @@ type Keeper struct {
 	admission *series.Engine // decides which requests overflow: Engine, or one without metrics
 	options   spanreader.Options
 	recorded  *dedup.Set
+	ofOutcome series.OutcomeDimensions     // which error budgets leave out
 	points    *metricreader.Reader         // nil unless Settings.Points
 	open      *inprocess.OpenStreamCounter // nil without an engine, or with the metric off
 
@@ -106,15 +107,16 @@ func New(set Settings) (*Keeper, error) {
 			MaxSeries:  2 * set.Config.Series.MaxSeries, // as many idle ones as the engine has series
 			IdleAfter:  set.Config.Series.SeriesExpiration,
 		}, now),
-		settings: set,
-		options:  spanreader.Options{Dimensions: spanreader.NewDimensions(set.Config.Series.Dimensions), Objectives: set.Config.ObjectiveNames()},
-		recorded: dedup.NewSet(set.Config.Deduplication, now),
-		logger:   set.Telemetry.Logger,
-		frequent: diagnostics.OnceAMinute(set.Telemetry.Logger),
-		doubts:   diagnostics.NewDoubts(set.Telemetry.Logger, set.Now),
-		flushes:  newWorker(),
-		saves:    newWorker(),
-		patience: max(minPatience, set.Interval),
+		settings:  set,
+		options:   spanreader.Options{Dimensions: spanreader.NewDimensions(set.Config.Series.Dimensions), Objectives: set.Config.ObjectiveNames()},
+		recorded:  dedup.NewSet(set.Config.Deduplication, now),
+		ofOutcome: set.Config.Series.Dimensions.OfOutcome(),
+		logger:    set.Telemetry.Logger,
+		frequent:  diagnostics.OnceAMinute(set.Telemetry.Logger),
+		doubts:    diagnostics.NewDoubts(set.Telemetry.Logger, set.Now),
+		flushes:   newWorker(),
+		saves:     newWorker(),
+		patience:  max(minPatience, set.Interval),
 	}
 	k.wiring.doubts = k.doubts
 	k.options.Inspect, k.options.Watch = k.wiring.inspect, set.Watch
@@ -182,6 +184,8 @@ func (k *Keeper) AddTo(h *series.Handle, r *series.Contribution) (recorded serie
 	key := buffer[:0]
 	switch {
 	case recorded.Overflow:
+	case k.ofOutcome.Any(r.Dimensions):
+		key = k.ofOutcome.AppendKey(key, r.Dimensions, r.Vantage)
 	case h != nil:
 		key = append(key, h.Key...)
 	default:

@@ -50,7 +50,7 @@ func (k *Keeper) increase(i *series.Increment) series.Recorded {
 		var buffer [512]byte
 		key := buffer[:0]
 		if !recorded.Overflow {
-			key = i.AppendKey(key)
+			key = k.ofOutcome.AppendKeyOf(key, i)
 		}
 		k.Tracker.Add(key, i.SLO, i.Verdict, i.Requests, i.Arrival)
 	}

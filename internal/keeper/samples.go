@@ -34,7 +34,9 @@ type Counter struct {
 	// Whole means that the value is a whole number.
 	Whole bool
 	Value float64
-	Began time.Time
+	// Began is the arrival of the first request of its series or outcome, First that of the first request
+	// that it counts.
+	Began, First time.Time
 	// Exemplar is the latest request that was counted, unset if it is unknown.
 	Exemplar series.Exemplar
 }
@@ -43,6 +45,7 @@ type Counter struct {
 type Histogram struct {
 	Metric *numbers.Metric
 	*series.DistributionSnapshot
+	// Began is the arrival of the first request of its outcome. That of the first value is Start.
 	Began time.Time
 	// Explicit means that other systems expect the classic buckets.
 	Explicit bool
@@ -78,7 +81,7 @@ func (c *collector[L]) series(s *series.Snapshot) {
 			labels := c.sink.With(labels, names.LabelType, counter.Type)
 			labels = c.sink.With(c.sink.With(labels, names.LabelIndicator, counter.Indicator), names.LabelReason, counter.Reason)
 			labels = c.sink.With(labels, names.LabelCause, counter.Cause)
-			c.counter(labels, &Counter{Metric: &counter.Metric, Whole: counter.Whole, Value: n, Began: s.Start})
+			c.counter(labels, &Counter{Metric: &counter.Metric, Whole: counter.Whole, Value: n, Began: s.Start, First: s.CountStart(counter.Count)})
 		}
 	}
 	for i := range s.SLOs {
@@ -102,7 +105,7 @@ func (c *collector[L]) counter(labels L, counter *Counter) {
 // latest as its exemplar.
 func (c *collector[L]) verdicts(labels L, s *series.SLOSnapshot) {
 	for v, n := range s.Requests {
-		counter := Counter{Metric: &series.SLORequests, Whole: true, Value: float64(n), Began: s.Start}
+		counter := Counter{Metric: &series.SLORequests, Whole: true, Value: float64(n), Began: s.Start, First: s.Start}
 		if slo.Verdict(v) == slo.Bad {
 			counter.Exemplar = s.Bad
 		}
@@ -112,7 +115,7 @@ func (c *collector[L]) verdicts(labels L, s *series.SLOSnapshot) {
 
 func (c *collector[L]) outcome(labels L, o *series.OutcomeSnapshot) {
 	if o.Requests > 0 {
-		c.counter(labels, &Counter{Metric: &series.Requests, Whole: true, Value: float64(o.Requests), Began: o.Start})
+		c.counter(labels, &Counter{Metric: &series.Requests, Whole: true, Value: float64(o.Requests), Began: o.Start, First: o.Start})
 	}
 	for _, id := range numbers.Histograms {
 		if d := &o.Distributions[id]; d.Sketch.Count() > 0 || len(d.Quantiles) > 0 {
@@ -128,7 +131,7 @@ func (c *collector[L]) standard(s *series.StandardSnapshot) {
 		labels := c.sink.With(of, m.Label, m.Value)
 		for name := range m.As {
 			if m.Bounds == nil {
-				c.sink.Counter(labels, &Counter{Metric: &m.As[name], Whole: true, Value: m.Sum, Began: m.Start})
+				c.sink.Counter(labels, &Counter{Metric: &m.As[name], Whole: true, Value: m.Sum, Began: m.Start, First: m.Start})
 			} else {
 				c.sink.Histogram(labels, &Histogram{Metric: &m.As[name], DistributionSnapshot: &m.Distribution, Began: m.Start, Explicit: true})
 			}

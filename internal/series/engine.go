@@ -61,6 +61,7 @@ type Engine struct {
 	gain      Gain
 
 	objectives slo.Names
+	ofOutcome  OutcomeDimensions
 }
 
 // published lists the uses of a quantity.
@@ -79,6 +80,7 @@ func NewEngine(o Options) *Engine {
 		scratch:   sync.Pool{New: func() any { return new(sketch.Sketch) }},
 
 		objectives: o.Objectives,
+		ofOutcome:  o.Config.Dimensions.OfOutcome(),
 		verdicts:   o.Metrics.Has(SLORequests.Name) || o.History != nil,
 	}
 	e.table = newTable(e, o.Config, o.MaxSeriesPerClient)

@@ -41,7 +41,16 @@ func (e *Engine) RecordTo(h *Handle, r *Contribution) Recorded {
 		var buffer [512]byte
 		key = r.AppendKey(buffer[:0])
 	}
-	return e.add(h, key, r.Client, r.Arrival, func(s *series) Recorded { return s.record(r) })
+	apart := e.verdicts && e.ofOutcome.Any(r.Dimensions)
+	recorded := e.add(h, key, r.Client, r.Arrival, func(s *series) Recorded { return s.record(r, !apart) })
+	if apart && r.Verdicts.Any() {
+		var buffer [512]byte
+		key := e.ofOutcome.AppendKey(buffer[:0], r.Dimensions, r.Vantage)
+		judged := e.add(nil, key, r.Client, r.Arrival, func(s *series) Recorded { return s.judge(r) })
+		recorded.Overflow = recorded.Overflow || judged.Overflow
+		recorded.DroppedVerdicts = judged.DroppedVerdicts
+	}
+	return recorded
 }
 
 // handled returns the series of a handle, and opens it if necessary.

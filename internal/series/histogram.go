@@ -4,6 +4,8 @@
 package series
 
 import (
+	"time"
+
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 )
@@ -16,6 +18,7 @@ import (
 //	value ──▶ pending ──fold──▶ total      since the series started
 //	                      └───▶ windows    the open slot of each
 type histogram struct {
+	start   time.Time // arrival of the first value
 	pending sketch.Sketch
 	total   sketch.Sketch
 	windows windows // empty if the gauges are off
@@ -30,9 +33,9 @@ type histogram struct {
 	exemplars []Exemplar
 }
 
-func newHistogram(q numbers.ID, e *Engine) *histogram {
+func newHistogram(q numbers.ID, e *Engine, arrival time.Time) *histogram {
 	on := e.published[q]
-	h := &histogram{bounds: e.bounds[q], totals: on.histogram}
+	h := &histogram{start: arrival, bounds: e.bounds[q], totals: on.histogram}
 	if on.gauges {
 		h.windows = make(windows, len(e.calendar.widths))
 	}
@@ -89,6 +92,7 @@ func (h *histogram) fold(open []int64, scratch *sketch.Sketch) {
 
 // snapshot copies the histogram, which must be folded.
 func (h *histogram) snapshot(into *DistributionSnapshot, quantiles []float64, scratch *sketch.Sketch) {
+	into.Start = h.start
 	into.Sketch.Reset()
 	into.Sketch.Merge(&h.total)
 	into.Bounds = h.bounds

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
-	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
@@ -69,7 +68,7 @@ func (i *Increment) AppendKey(key []byte) []byte {
 // Increase adds an increment to its series. Of the result, MalformedSketches is not used.
 func (e *Engine) Increase(i *Increment) Recorded {
 	var buffer [512]byte
-	key := i.AppendKey(buffer[:0])
+	key := e.ofOutcome.AppendKeyOf(buffer[:0], i)
 	return e.add(nil, key, nil, i.Arrival, func(s *series) Recorded { return s.increase(i) })
 }
 
@@ -81,11 +80,11 @@ func (s *series) increase(i *Increment) (result Recorded) {
 		s.outcomeAt(i.Outcome, i.Arrival).requests += i.Requests
 	case PartValues:
 		if s.engine.published[i.Quantity].any() {
-			s.outcomeAt(i.Outcome, i.Arrival).histogram(i.Quantity, s.engine).increase(i)
+			s.outcomeAt(i.Outcome, i.Arrival).histogram(i.Quantity, s.engine, i.Arrival).increase(i)
 		}
 	case PartCount:
 		if s.engine.counts[i.Count] {
-			s.counts[i.Count] = optional.Of(s.counts[i.Count].Value + i.Sum)
+			s.countTo(i.Count, i.Sum, i.Arrival)
 		}
 	case PartVerdicts:
 		if s.engine.verdicts && !s.verdicts.increase(i, s.engine.objectives) {

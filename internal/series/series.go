@@ -33,6 +33,7 @@ type series struct {
 	page     page
 	outcomes [outcomes]*outcomeSeries
 	counts   [counts]optional.Value[float64]
+	later    []laterCount // at most one for each count
 	verdicts verdictCounters
 	reported [counts]float64 // of counts, to the history
 	// standard holds the metrics of a series of a Standard, sorted. It uses neither outcomes nor counts.
@@ -83,8 +84,8 @@ func (s *series) at(arrival time.Time, do func(*series) Recorded) (result Record
 	return do(s), true
 }
 
-// record adds a request. mu is held.
-func (s *series) record(r *Contribution) (result Recorded) {
+// record adds a request, with its verdicts if judged is set. mu is held.
+func (s *series) record(r *Contribution, judged bool) (result Recorded) {
 	s.count(r)
 	o := s.outcomeAt(r.Outcome, r.Arrival)
 	if !r.TraceOnly {
@@ -93,17 +94,26 @@ func (s *series) record(r *Contribution) (result Recorded) {
 	exemplar := Exemplar{TraceID: r.TraceID, SpanID: r.SpanID, UnixNano: r.Arrival.UnixNano()}
 	for q := range numbers.Singles {
 		if v, ok := r.Value(q); ok && s.engine.published[q].any() {
-			o.histogram(q, s.engine).add(v, &exemplar)
+			o.histogram(q, s.engine, r.Arrival).add(v, &exemplar)
 		}
 	}
 	if s.engine.history != nil {
 		s.addPrompt(o, r)
 	}
 	result = Recorded{Overflow: s.key == overflowKey, MalformedSketches: o.merge(r, &exemplar, s.engine)}
-	if s.engine.verdicts {
-		result.DroppedVerdicts = s.verdicts.add(&r.Verdicts, s.engine.objectives, &exemplar, r.Arrival)
+	if judged && s.engine.verdicts {
+		result.DroppedVerdicts = s.judge(r).DroppedVerdicts
 	}
 	return result
+}
+
+// judge adds the verdicts on a request. mu is held.
+func (s *series) judge(r *Contribution) Recorded {
+	exemplar := Exemplar{TraceID: r.TraceID, SpanID: r.SpanID, UnixNano: r.Arrival.UnixNano()}
+	return Recorded{
+		Overflow:        s.key == overflowKey,
+		DroppedVerdicts: s.verdicts.add(&r.Verdicts, s.engine.objectives, &exemplar, r.Arrival),
+	}
 }
 
 // merge adds the request's distributions. It returns the number of those that are
@@ -115,7 +125,7 @@ func (o *outcomeSeries) merge(r *Contribution, exemplar *Exemplar, e *Engine) (m
 		if d.empty() || !e.published[q].any() {
 			continue
 		}
-		h := o.histogram(q, e)
+		h := o.histogram(q, e, r.Arrival)
 		if !d.mergeInto(&h.pending, &r.Gaps, &last) {
 			if !d.shared || malformed == 0 {
 				malformed++
@@ -130,9 +140,23 @@ func (o *outcomeSeries) merge(r *Contribution, exemplar *Exemplar, e *Engine) (m
 func (s *series) count(r *Contribution) {
 	for c, n := range r.Sums {
 		if s.engine.counts[c] {
-			s.counts[c] = optional.Of(s.counts[c].Value + n)
+			s.countTo(c, n, r.Arrival)
 		}
 	}
+}
+
+// countTo adds to a count, which may begin now.
+func (s *series) countTo(c Count, n float64, arrival time.Time) {
+	if !s.counts[c].Known && arrival.After(s.start) {
+		s.later = append(s.later, laterCount{c, arrival})
+	}
+	s.counts[c] = optional.Of(s.counts[c].Value + n)
+}
+
+// laterCount is a count that began after its series.
+type laterCount struct {
+	Count
+	start time.Time
 }
 
 func (s *series) outcomeAt(outcome Outcome, arrival time.Time) *outcomeSeries {
@@ -144,9 +168,9 @@ func (s *series) outcomeAt(outcome Outcome, arrival time.Time) *outcomeSeries {
 	return o
 }
 
-func (o *outcomeSeries) histogram(q numbers.ID, e *Engine) *histogram {
+func (o *outcomeSeries) histogram(q numbers.ID, e *Engine, arrival time.Time) *histogram {
 	if o.histograms[q] == nil {
-		o.histograms[q] = newHistogram(q, e)
+		o.histograms[q] = newHistogram(q, e, arrival)
 	}
 	return o.histograms[q]
 }
@@ -215,6 +239,7 @@ func (s *series) snapshot(into *Snapshot, now time.Time, scratch *sketch.Sketch)
 	s.advance(now)
 	s.fold()
 	into.Start, into.counts = s.start, s.counts
+	into.later = append(into.later[:0], s.later...)
 	into.SLOs = s.verdicts.snapshot(into.SLOs[:0])
 	for i, o := range s.outcomes {
 		o.snapshot(&into.Outcomes[i], s.engine.quantiles, scratch)

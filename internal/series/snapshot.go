@@ -27,11 +27,22 @@ type Snapshot struct {
 	SLOs []SLOSnapshot
 
 	counts [counts]optional.Value[float64]
+	later  []laterCount
 }
 
 // Count returns the sum over all requests. ok is false if no request reported it.
 func (s *Snapshot) Count(c Count) (n float64, ok bool) {
 	return s.counts[c].Value, s.counts[c].Known
+}
+
+// CountStart returns the arrival of the first request that reported a count.
+func (s *Snapshot) CountStart(c Count) time.Time {
+	for i := range s.later {
+		if s.later[i].Count == c {
+			return s.later[i].start
+		}
+	}
+	return s.Start
 }
 
 // SLOSnapshot holds the verdict counters of one SLO.
@@ -60,6 +71,8 @@ func (o *OutcomeSnapshot) Empty() bool { return o.Start.IsZero() }
 // DistributionSnapshot is the distribution of one quantity. Its sketch is empty if no
 // request had a value, or if the histogram is off.
 type DistributionSnapshot struct {
+	// Start is the arrival of the first request with a value.
+	Start time.Time
 	// Sketch holds all values since the series started.
 	Sketch sketch.Sketch
 	// Bounds are the upper bounds of the classic buckets.

@@ -196,7 +196,7 @@ func (s *series) standardAt(row int, label string, m *conventions.Metric, now ti
 	}
 	metric := &standardSeries{row: row, label: strings.Clone(label), start: now} // the label is part of a span
 	if m.Bounds != nil {
-		metric.histogram = &histogram{bounds: m.Bounds, totals: true}
+		metric.histogram = &histogram{start: now, bounds: m.Bounds, totals: true}
 		if !m.Number.IsDistribution() {
 			metric.histogram.classic = make([]uint64, len(m.Bounds)+1)
 		}

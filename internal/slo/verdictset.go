@@ -110,6 +110,9 @@ func (s *VerdictSet) Drop(n int) { s.dropped += n }
 // Dropped returns the number of verdicts that count toward `all` only.
 func (s *VerdictSet) Dropped() int { return s.dropped }
 
+// Any reports whether there is a verdict: on the request, or only on its trace.
+func (s *VerdictSet) Any() bool { return s.any || len(s.each) > 0 }
+
 // Empty reports whether no SLO applies to the request.
 func (s *VerdictSet) Empty() bool { return !s.any }
 
