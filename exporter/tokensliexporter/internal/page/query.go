@@ -43,6 +43,8 @@ type query struct {
 	filter filter
 	values url.Values
 	id     string // of a request
+	// asked is when the question arrived. It is later than now if the range has ended.
+	asked time.Time
 
 	by         string // the grouping: a dimension, vantage or outcome
 	wanted     []string
@@ -88,7 +90,8 @@ func (p *Page) parse(endpoint string, r *http.Request) (*query, error) {
 	if err := checkNames(params[endpoint], values); err != nil {
 		return nil, err
 	}
-	q := &query{now: p.Now(), values: values, id: r.PathValue("id")}
+	q := &query{asked: p.Now(), values: values, id: r.PathValue("id")}
+	q.now = q.asked
 	if err := q.parsePeriod(); err != nil {
 		return nil, err
 	}

@@ -70,7 +70,7 @@ func (p *Page) requests(q *query) (any, error) {
 	}
 	answer := &requests{Range: q.period.name, Slowest: names[by], Requests: []requestNumbers{}}
 	since := q.now.Add(-q.period.length)
-	for _, r := range p.Slowest.Slowest(slowest.WindowOf(p.Now().Sub(since)), by, limit, func(r *slowest.Entry) bool {
+	for _, r := range p.Slowest.Slowest(slowest.WindowOf(q.asked.Sub(since)), by, limit, func(r *slowest.Entry) bool {
 		id := series.Labels{Dimensions: r.Dimensions, Vantage: r.Vantage}
 		return q.filter.outcomes[r.Outcome] && !r.Arrival.Before(since) && !r.Arrival.After(q.now) && q.filter.selects(&id)
 	}) {
