@@ -145,6 +145,9 @@ func (p *Page) answer(name, path string, r *http.Request, compute func(*query) (
 			return nil, err
 		}
 		p.fold()
+		if hasFilters(name) {
+			p.chooseVantage(q)
+		}
 		return compute(q)
 	})
 }

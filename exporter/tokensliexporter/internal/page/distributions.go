@@ -10,6 +10,7 @@ import (
 
 type distributions struct {
 	Range       string         `json:"range"`
+	Seen        *seen          `json:"vantage"`
 	By          string         `json:"by"`
 	GroupsTotal int            `json:"groups_total"`
 	Groups      []distribution `json:"groups"`
@@ -34,7 +35,7 @@ func (p *Page) distributions(q *query) (any, error) {
 		slot.AddTo(grouping.of, grouping.want(series.HistoryQuantities[:]...))
 	}
 	groups, others, count := grouping.groups()
-	answer := &distributions{Range: q.period.name, By: q.by, GroupsTotal: count, Groups: []distribution{}}
+	answer := &distributions{Range: q.period.name, Seen: q.seen, By: q.by, GroupsTotal: count, Groups: []distribution{}}
 	for i := range groups {
 		answer.Groups = append(answer.Groups, groups[i].distribution(withCDF == 1))
 	}

@@ -17,9 +17,11 @@ import (
 // filter selects series and outcomes.
 type filter struct {
 	dimensions [][]string // alternatives for each dimension, nil for any value
-	vantages   []string   // nil for any
+	vantages   vantages
 	outcomes   [history.Outcomes]bool
 }
+
+var anyOutcome = [history.Outcomes]bool{true, true, true, true}
 
 // overflowValue stands for the dimensions of the series beyond the limit.
 const overflowValue = names.LabelOverflow
@@ -37,7 +39,7 @@ func (p *Page) parseFilter(values url.Values) (f filter, err error) {
 		}
 		f.dimensions[i] = append(f.dimensions[i], value)
 	}
-	f.vantages = values[paramVantage]
+	f.vantages = anyVantage
 	for _, name := range values[paramOutcome] {
 		i := slices.Index(series.OutcomeNames[:], name)
 		if i < 0 {
@@ -46,14 +48,14 @@ func (p *Page) parseFilter(values url.Values) (f filter, err error) {
 		f.outcomes[i] = true
 	}
 	if f.outcomes == [history.Outcomes]bool{} {
-		f.outcomes = [history.Outcomes]bool{true, true, true, true}
+		f.outcomes = anyOutcome
 	}
 	return f, nil
 }
 
 // selects reports whether a series is selected.
 func (f *filter) selects(id *series.Labels) bool {
-	if f.vantages != nil && !slices.Contains(f.vantages, id.Vantage) {
+	if !f.vantages[vantageOf(id.Vantage)] {
 		return false
 	}
 	for i, alternatives := range f.dimensions {

@@ -15,11 +15,12 @@ import (
 // grouping adds up the selected series by the value of a dimension, the vantage or the
 // outcome.
 type grouping struct {
-	page  *Page
-	query *query
-	by    int // index of the dimension, or byVantage or byOutcome
-	known map[history.Key]*history.Sum
-	sums  map[string]*history.Sum // by value; one for all if by is byOutcome
+	page   *Page
+	query  *query
+	filter filter
+	by     int // index of the dimension, or byVantage or byOutcome
+	known  map[history.Key]*history.Sum
+	sums   map[string]*history.Sum // by value; one for all if by is byOutcome
 }
 
 const (
@@ -29,12 +30,18 @@ const (
 
 // newGrouping returns a grouping by the query's `by`.
 func (p *Page) newGrouping(q *query) *grouping {
-	g := &grouping{page: p, query: q, by: slices.Index(p.dimensions, q.by), known: map[history.Key]*history.Sum{}, sums: map[string]*history.Sum{}}
+	g := &grouping{
+		page: p, query: q, filter: q.filter, by: slices.Index(p.dimensions, q.by),
+		known: map[history.Key]*history.Sum{}, sums: map[string]*history.Sum{},
+	}
 	if g.by < 0 {
 		g.by = byVantage
 		if q.by == paramOutcome {
 			g.by = byOutcome
 		}
+	}
+	if g.by == byVantage && !q.namesVantage() { // the groups are what the vantages are chosen from
+		g.filter.vantages = anyVantage
 	}
 	return g
 }
@@ -51,7 +58,7 @@ func (g *grouping) of(key history.Key) *history.Sum {
 
 func (g *grouping) find(key history.Key) *history.Sum {
 	id := series.LabelsOf(key.Value())
-	if !g.query.filter.selects(&id) {
+	if !g.filter.selects(&id) {
 		return nil
 	}
 	value := ""
@@ -71,9 +78,9 @@ func (g *grouping) find(key history.Key) *history.Sum {
 // want selects what the grouping needs to read for distributions of some quantities.
 func (g *grouping) want(quantities ...numbers.ID) *history.Want {
 	if g.by == byOutcome {
-		return g.query.filter.apart(quantities...)
+		return g.filter.apart(quantities...)
 	}
-	return g.query.filter.together(quantities...)
+	return g.filter.together(quantities...)
 }
 
 // group is one group of a grouping. Its numbers are those that were added since the last

@@ -15,6 +15,7 @@ import (
 
 type heatmap struct {
 	Range       string     `json:"range"`
+	Seen        *seen      `json:"vantage"`
 	StepSeconds float64    `json:"step_seconds"`
 	Times       []number   `json:"times"`
 	Indicator   string     `json:"indicator"`
@@ -56,7 +57,7 @@ func (p *Page) heatmap(q *query) (any, error) {
 		}
 	})
 	answer := &heatmap{
-		Range: q.period.name, StepSeconds: axis.step.Seconds(), Times: axis.times(),
+		Range: q.period.name, Seen: q.seen, StepSeconds: axis.step.Seconds(), Times: axis.times(),
 		Indicator: indicators[chosen].name, Bounds: []number{}, Counts: make([][]uint64, axis.steps()),
 	}
 	for row := lowest; row <= highest+1; row++ {

@@ -17,6 +17,7 @@ import (
 
 type load struct {
 	Range                 string    `json:"range"`
+	Seen                  *seen     `json:"vantage"`
 	SlotSeconds           float64   `json:"slot_seconds"`
 	InFlight              loadCurve `json:"in_flight"`
 	OutputTokensPerSecond loadCurve `json:"output_tokens_per_second"`
@@ -90,7 +91,7 @@ func (p *Page) load(q *query) (any, error) {
 		}
 	})
 	return &load{
-		Range: q.period.name, SlotSeconds: axis.step.Seconds(),
+		Range: q.period.name, Seen: q.seen, SlotSeconds: axis.step.Seconds(),
 		InFlight: p.curve(inFlight), OutputTokensPerSecond: p.curve(throughput),
 	}, nil
 }

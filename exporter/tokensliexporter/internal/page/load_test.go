@@ -87,7 +87,7 @@ func pageAt(now time.Time) (*Page, *series.Engine) {
 	})
 	return New(Options{
 		Dimensions: series.DimensionsOf("m"), Objectives: objectives, Engine: engine, History: store, Slowest: slowest.New(0),
-		Tracker: slo.NewTracker(slo.TrackerOptions{Objectives: objectives, MaxSeries: 1}, now), Thresholds: new(Thresholds),
+		Tracker: slo.NewTracker(slo.TrackerOptions{Objectives: objectives, MaxSeries: 10}, now), Thresholds: new(Thresholds),
 		OpenStreams: new(inprocess.Registry[inprocess.VisitOpenStreams]), SLOs: new(inprocess.Registry[[]slo.Definition]),
 		Doubts: new(inprocess.Registry[*diagnostics.Doubts]), Now: func() time.Time { return now },
 	}), engine

@@ -19,6 +19,7 @@ type now struct {
 	Time                  number              `json:"time"`
 	Boot                  string              `json:"boot"`
 	Range                 string              `json:"range"`
+	Seen                  *seen               `json:"vantage"`
 	WindowSeconds         number              `json:"window_seconds"`
 	RequestsPerSecond     number              `json:"requests_per_second"`
 	OutputTokensPerSecond number              `json:"output_tokens_per_second"`
@@ -62,9 +63,9 @@ func (p *Page) now(q *query) (any, error) {
 	view := p.view(q)
 	selection := p.newSelection(q)
 	answer := &now{
-		Time: seconds(q.now), Boot: p.boot, Range: q.period.name,
+		Time: seconds(q.now), Boot: p.boot, Range: q.period.name, Seen: q.seen,
 		RequestsPerSecond: missing, OutputTokensPerSecond: missing, InputTokensPerSecond: missing, InFlight: missing,
-		Series: p.seriesCount(), Doubts: p.doubts(),
+		Series: p.seriesCount(), Doubts: append(p.doubts(), q.seen.Doubts...),
 	}
 	if !q.ended {
 		answer.OpenStreams, answer.SilentStreams = p.openStreams()

@@ -16,6 +16,7 @@ import (
 
 type prompts struct {
 	Range string `json:"range"`
+	Seen  *seen  `json:"vantage"`
 	// CachedFrom is the smallest share of cached tokens of a cached prompt. It is missing if one token is enough.
 	CachedFrom number         `json:"cached_from"`
 	Buckets    []promptBucket `json:"buckets"`
@@ -39,7 +40,7 @@ func (p *Page) prompts(q *query) (any, error) {
 	want := q.filter.together()
 	want.Prompts = true
 	part := &p.newSelection(q).add(view.Slots(), want).Parts[0]
-	answer := &prompts{Range: q.period.name, CachedFrom: missing, Buckets: []promptBucket{}}
+	answer := &prompts{Range: q.period.name, Seen: q.seen, CachedFrom: missing, Buckets: []promptBucket{}}
 	for c := range series.PromptClass(series.PromptClasses) {
 		values := summarize(part.Prompts(c))
 		if values == nil {
@@ -72,7 +73,7 @@ func (p *Page) banded(attribute string) int {
 // bands of the cached share divides each band at its first bound.
 func (p *Page) bandedPrompts(q *query, lengths int) *prompts {
 	bounds, shares := p.Dimensions[lengths].Bands, p.banded(numbers.CachedInputShare.Attribute())
-	answer := &prompts{Range: q.period.name, CachedFrom: missing, Buckets: []promptBucket{}}
+	answer := &prompts{Range: q.period.name, Seen: q.seen, CachedFrom: missing, Buckets: []promptBucket{}}
 	if shares >= 0 {
 		answer.CachedFrom = number(p.Dimensions[shares].Bands[0])
 	}

@@ -45,6 +45,8 @@ type query struct {
 	id     string // of a request
 	// asked is when the question arrived. It is later than now if the range has ended.
 	asked time.Time
+	// seen says which vantage the answer shows. It is nil at endpoints without filters.
+	seen *seen
 
 	by         string // the grouping: a dimension, vantage or outcome
 	wanted     []string
@@ -76,11 +78,14 @@ var params = map[string][]string{
 	"compare": compareParams,
 }
 
+// hasFilters reports whether an endpoint takes the filters of the page.
+func hasFilters(endpoint string) bool { return slices.Contains(params[endpoint], paramRange) }
+
 // maxValues limits how often a parameter may be given.
 const maxValues = 50
 
 // repeatable parameters may be given more than once.
-var repeatable = []string{paramWhere, paramVantage, paramOutcome, paramValue}
+var repeatable = []string{paramWhere, paramOutcome, paramValue}
 
 func (p *Page) parse(endpoint string, r *http.Request) (*query, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
@@ -100,6 +105,11 @@ func (p *Page) parse(endpoint string, r *http.Request) (*query, error) {
 	}
 	if q.filter, err = p.parseFilter(values); err != nil {
 		return nil, err
+	}
+	if hasFilters(endpoint) {
+		if err := q.parseVantage(); err != nil {
+			return nil, err
+		}
 	}
 	return q, p.parseGroups(q)
 }

@@ -19,6 +19,7 @@ import (
 
 type requests struct {
 	Range    string           `json:"range"`
+	Seen     *seen            `json:"vantage"`
 	Slowest  string           `json:"slowest"`
 	Requests []requestNumbers `json:"requests"`
 }
@@ -68,7 +69,7 @@ func (p *Page) requests(q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer := &requests{Range: q.period.name, Slowest: names[by], Requests: []requestNumbers{}}
+	answer := &requests{Range: q.period.name, Seen: q.seen, Slowest: names[by], Requests: []requestNumbers{}}
 	since := q.now.Add(-q.period.length)
 	for _, r := range p.Slowest.Slowest(slowest.WindowOf(q.asked.Sub(since)), by, limit, func(r *slowest.Entry) bool {
 		id := series.Labels{Dimensions: r.Dimensions, Vantage: r.Vantage}

@@ -4,9 +4,6 @@
 package page
 
 import (
-	"encoding/json"
-	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -51,9 +48,7 @@ func TestRequests_EachRangeHasItsOwnList(t *testing.T) {
 				Duration float64 `json:"request_duration"`
 			}
 		}
-		w := httptest.NewRecorder()
-		page.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1/"+path, http.NoBody))
-		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &answer))
+		get(t, page, path, &answer)
 		got := map[float64]int{}
 		for _, r := range answer.Requests {
 			got[r.Duration]++

@@ -6,14 +6,17 @@ package page
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/history"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 type sloNow struct {
 	SLO                 string     `json:"slo"`
+	Vantage             string     `json:"vantage"`
 	Objective           number     `json:"objective"`
 	Indicator           *string    `json:"indicator"`
 	Threshold           number     `json:"threshold"`
@@ -32,9 +35,11 @@ type burnRate struct {
 	Rate          number  `json:"rate"`
 }
 
-// sloNames returns the SLOs that have an objective, or a verdict in a sum, sorted.
-func (p *Page) sloNames(sum *history.Sum) []string {
-	names := slices.Collect(maps.Keys(sum.SLOs))
+// sloNames returns the SLOs that have an objective, or a verdict in one of the sums, sorted.
+func (p *Page) sloNames(sums ...*history.Sum) (names []string) {
+	for _, sum := range sums {
+		names = slices.AppendSeq(names, maps.Keys(sum.SLOs))
+	}
 	for i := range p.Objectives {
 		names = append(names, p.Objectives[i].SLO)
 	}
@@ -45,12 +50,17 @@ func (p *Page) sloNames(sum *history.Sum) []string {
 // slosNow returns the SLOs that have an objective or a verdict, in the order of their names.
 // requests is the number of requests of all outcomes, as verdicts have no outcome.
 func (p *Page) slosNow(q *query, sum *history.Sum, requests uint64) []sloNow {
-	recent, defined := p.recent(q), p.definitions()
+	recent, defined := p.recent(q.now, &q.filter), p.definitions()
 	all := []sloNow{}
-	for _, name := range p.sloNames(sum) {
-		verdicts := sum.SLOs[name]
+	for _, name := range p.sloNames(append(q.elsewhere(), sum)...) {
+		vantage, verdicts, requests, budgets := q.seen.Shown, sum.SLOs[name], requests, recent
+		if v := q.judge(name, verdicts); v != timeline.VantageUnspecified {
+			of := &q.seen.sums[v]
+			vantage, verdicts, requests = v.String(), of.SLOs[name], total(of)
+			budgets = p.recent(q.now, &filter{dimensions: q.filter.dimensions, vantages: only(v)})
+		}
 		s := sloNow{
-			SLO: name, Objective: missing, BudgetRemaining: missing, BudgetWindowSeconds: missing,
+			SLO: name, Vantage: vantage, Objective: missing, BudgetRemaining: missing, BudgetWindowSeconds: missing,
 			Good: verdicts[slo.Good], Bad: verdicts[slo.Bad], NotEligible: verdicts[slo.NotEligible],
 			Judged:     min(1, number(verdicts[slo.Good]+verdicts[slo.Bad])/number(requests)), // an SLO of traces may judge more
 			Attainment: share(verdicts), BurnRates: []burnRate{},
@@ -59,7 +69,7 @@ func (p *Page) slosNow(q *query, sum *history.Sum, requests uint64) []sloNow {
 		if o := p.objective(name); o != nil {
 			s.Objective, s.BudgetWindowSeconds = number(o.Objective), number(o.Window.Seconds())
 			if !q.ended { // the tracker knows the present only
-				s.setBudget(o, recent[name])
+				s.setBudget(o, budgets[name])
 			}
 		}
 		all = append(all, s)
@@ -77,10 +87,10 @@ func (p *Page) objective(name string) *slo.Objective {
 }
 
 // recent returns the budgets of the selected series together, by SLO.
-func (p *Page) recent(q *query) map[string]slo.Recent {
+func (p *Page) recent(now time.Time, selected *filter) map[string]slo.Recent {
 	all := map[string]slo.Recent{}
-	p.Tracker.Visit(q.now, func(b *slo.Budgets) {
-		if id := series.LabelsOf(b.Key); !q.filter.selects(&id) {
+	p.Tracker.Visit(now, func(b *slo.Budgets) {
+		if id := series.LabelsOf(b.Key); !selected.selects(&id) {
 			return
 		}
 		for i := range b.Each {

@@ -16,6 +16,7 @@ var trended = []numbers.ID{numbers.TimeToFirstToken, numbers.TimePerOutputToken,
 
 type trends struct {
 	Range       string   `json:"range"`
+	Seen        *seen    `json:"vantage"`
 	StepSeconds float64  `json:"step_seconds"`
 	Times       []number `json:"times"`
 	Total       rates    `json:"total"`
@@ -64,7 +65,7 @@ func (p *Page) trends(q *query) (any, error) {
 	}
 	groups, others, count := grouping.groups()
 	answer := &trends{
-		Range: q.period.name, StepSeconds: axis.step.Seconds(), Times: axis.times(), Total: newRates(&axis),
+		Range: q.period.name, Seen: q.seen, StepSeconds: axis.step.Seconds(), Times: axis.times(), Total: newRates(&axis),
 		By: q.by, GroupsTotal: count, Groups: make([]*trend, len(groups)),
 	}
 	for i := range groups {

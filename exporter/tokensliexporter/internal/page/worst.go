@@ -14,6 +14,7 @@ import (
 
 type worst struct {
 	Range      string                `json:"range"`
+	Seen       *seen                 `json:"vantage"`
 	Indicators map[string]*slowGroup `json:"indicators"`
 	SLOs       map[string]*badGroup  `json:"slos"`
 }
@@ -43,10 +44,10 @@ var slowestOf = []numbers.ID{numbers.TimeToFirstToken, numbers.TimePerOutputToke
 // splits the charts wins.
 func (p *Page) worst(q *query) (any, error) {
 	view := p.view(q)
-	answer := &worst{Range: q.period.name, Indicators: map[string]*slowGroup{}, SLOs: map[string]*badGroup{}}
+	answer := &worst{Range: q.period.name, Seen: q.seen, Indicators: map[string]*slowGroup{}, SLOs: map[string]*badGroup{}}
 	dimensions := append([]string{p.groupBy()}, p.dimensions...)
 	for i, by := range dimensions {
-		if i > 0 && by == dimensions[0] {
+		if i > 0 && by == dimensions[0] || by == paramVantage { // vantages see the same requests
 			continue
 		}
 		split := *q

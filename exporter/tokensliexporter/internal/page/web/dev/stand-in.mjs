@@ -43,10 +43,10 @@ const strip = i => {
   return {at, tokens: at.map(() => 1), channels: at.map(() => 'content'), stalled: i % 4 === 1 ? [91, 201] : [], dropped: 0};
 };
 const now = range => ({
-  time: Date.now() / 1000, range, window_seconds: 60, requests_per_second: 7.9 + noise(Date.now()), output_tokens_per_second: 2412 + 200 * noise(Date.now() + 1), input_tokens_per_second: 5000, in_flight: 31.4, open_streams: 34, silent_streams: 2,
+  time: Date.now() / 1000, range, vantage: {shown: 'client', sum: false, requests: [{vantage: 'client', requests: 2306}, {vantage: 'server', requests: 2290}], doubts: []}, window_seconds: 60, requests_per_second: 7.9 + noise(Date.now()), output_tokens_per_second: 2412 + 200 * noise(Date.now() + 1), input_tokens_per_second: 5000, in_flight: 31.4, open_streams: 34, silent_streams: 2,
   requests: {success: 2201, error: 44, cancelled: 61, incomplete: 0}, failed: {client: 9, rate_limit: 0, server: 35, other: 0}, tokens: {input: 1e6, output: 7e5, reasoning: 1e5, cached_input: 2e5, cache_write: 1e5}, stalls: {count: 12, seconds: 13.4},
   unmeasured: [{indicator: 'time_per_output_token', reason: 'one_token', requests: 44, share: 0.018}, {indicator: 'time_to_first_token', reason: 'no_token', requests: 20, share: 0.008}], indicators: {},
-  slos: slos.map((slo, i) => ({...slo, good: 2100 - 90 * i, bad: 20 + 60 * i, not_eligible: 40, judged: 0.97, attainment: [0.93, 0.962, 0.981][i], burn_rates: [{window_seconds: 300, rate: [0.7, 0.76, 1.9][i]}, {window_seconds: 3600, rate: 0.8}], budget_remaining: [0.41, 0.77, -0.12][i], budget_window_seconds: 2592000})),
+  slos: slos.map((slo, i) => ({...slo, vantage: 'client', good: 2100 - 90 * i, bad: 20 + 60 * i, not_eligible: 40, judged: 0.97, attainment: [0.93, 0.962, 0.981][i], burn_rates: [{window_seconds: 300, rate: [0.7, 0.76, 1.9][i]}, {window_seconds: 3600, rate: 0.8}], budget_remaining: [0.41, 0.77, -0.12][i], budget_window_seconds: 2592000})),
   series: {held: 3, limit: 2000},
   doubts: [{message: 'no request has this dimension; check its spelling in `dimensions`, and that the senders set the attribute', about: 'replcia', since: Date.now() / 1000}],
 });

@@ -38,8 +38,11 @@ export interface Comparison {
 
 export interface Unmeasured { indicator: string; reason: string; requests: number; share: number }
 
+/** The vantage whose requests an answer has, or the sum over all; outermost first, those of each in the range. */
+export interface Seen { shown: string; sum: boolean; requests: {vantage: string; requests: number}[] }
+
 export interface SLONow {
-  slo: string; objective: Maybe; indicator: string | null; threshold: Maybe;
+  slo: string; vantage: string; objective: Maybe; indicator: string | null; threshold: Maybe;
   good: number; bad: number; not_eligible: number; judged: Maybe; attainment: Maybe;
   burn_rates: {window_seconds: number; rate: Maybe}[];
   budget_remaining: Maybe; budget_window_seconds: Maybe;
@@ -56,7 +59,7 @@ export type Indicators = Partial<Record<Indicator | Phase, Summary>>;
 export interface Doubt { message: string; about: string; since: number }
 
 export interface Now {
-  time: number; range: Range; window_seconds: number;
+  time: number; range: Range; vantage: Seen; window_seconds: number;
   requests_per_second: Maybe; output_tokens_per_second: Maybe; input_tokens_per_second: Maybe;
   in_flight: Maybe;
   open_streams: Maybe;

@@ -6,6 +6,7 @@ import {type Option, segments, select} from './controls';
 import {fill, h, setText} from './dom';
 import {defaultSplit, groupings} from './groups';
 import {icon} from './icons';
+import {severalVantages, sum, vantageName} from './sections/vantages';
 import type {State} from './live';
 import {dimensionName, valueName} from './terms';
 import {theme, toggleTheme, onTheme} from './theme';
@@ -60,15 +61,18 @@ export class Header {
   update(meta: Meta): void {
     this.range.update();
     const current = (values: string[]) => (values.length === 0 ? all : values.length === 1 ? values[0] ?? all : 'several');
-    const options = (values: string[], chosen: string[]): Option[] => [
-      {value: all, name: 'All'},
+    const options = (values: string[], chosen: string[], usual = 'All', name = valueName): Option[] => [
+      {value: all, name: usual},
       ...(chosen.length > 1 ? [{value: 'several', name: `${chosen.length} values`}] : []),
-      ...[...new Set([...values, ...chosen])].map(value => ({value, name: valueName(value)})),
+      ...[...new Set([...values, ...chosen])].map(value => ({value, name: name(value)})),
     ];
     const by: Option[] = [];
     for (const {name, values} of groupings(meta)) {
       const chosen = this.view.filter(name);
-      this.select(name, dimensionName(name), value => this.view.setFilter(name, value === all ? null : value)).update(options(values, chosen), current(chosen));
+      const several = name === 'vantage' && severalVantages(meta);
+      this.select(name, dimensionName(name), value => this.view.setFilter(name, value === all ? null : value)).update(several
+        ? options([...values.filter(Boolean), sum], chosen, 'Outermost', vantageName)
+        : options(values, chosen, 'All', name === 'vantage' ? vantageName : valueName), current(chosen));
       this.mark(name, chosen.length > 0);
       if (name === defaultSplit(meta)) by.unshift({value: '', name: dimensionName(name)});
       else by.push({value: name, name: dimensionName(name)});

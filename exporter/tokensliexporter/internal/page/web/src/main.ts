@@ -123,7 +123,7 @@ class Page {
 
   /** Shows why the numbers may be wrong, above all of them. */
   private doubt(doubts: Doubt[]): void {
-    const key = JSON.stringify(doubts);
+    const key = JSON.stringify(doubts.map(({message, about}) => [message, about]));
     if (key === this.doubted) return;
     this.doubted = key;
     const open = this.doubts.querySelector('details')?.open ?? innerWidth > 600; // on a phone, the numbers come first

@@ -7,6 +7,7 @@ import {type Child, fill, h, setText} from '../dom';
 import {type IconName, icon} from '../icons';
 import {type Section, frame} from '../section';
 import {dimensionName, long, reason, rule, short, type Term, valueName} from '../terms';
+import {Vantages} from './vantages';
 import {amount, count, digits, duration, missing, percent} from '../units';
 import type {View} from '../view';
 
@@ -27,10 +28,11 @@ export class NowSection implements Section {
   };
   private slos = h('div', {class: 'slos'});
   private cards = new Map<string, ReturnType<typeof card>>();
+  private vantages = new Vantages(this.view);
   private worst: Worst | null = null;
   private last: Now | null = null;
   readonly element = frame('now', 'Now', 'Rates of the last minute, or of a range that has ended; all else over the selected range.', [],
-    h('dl', {class: 'tiles'}, ...this.headlines.map(({element}) => element), ...Object.values(this.tiles).map(({element}) => element)), this.slos);
+    this.vantages.element, h('dl', {class: 'tiles'}, ...this.headlines.map(({element}) => element), ...Object.values(this.tiles).map(({element}) => element)), this.slos);
 
   constructor(private view: View) {}
 
@@ -56,7 +58,7 @@ export class NowSection implements Section {
 
   /** Reserves the room of the cards before their numbers arrive. */
   reserve(slos: SLO[]): void {
-    if (this.cards.size === 0) this.updateSLOs(slos.map(slo => ({...slo, good: 0, bad: 0, not_eligible: 0, judged: null, attainment: null, burn_rates: [], budget_remaining: null, budget_window_seconds: slo.window_seconds})));
+    if (this.cards.size === 0) this.updateSLOs(slos.map(slo => ({...slo, vantage: '', good: 0, bad: 0, not_eligible: 0, judged: null, attainment: null, burn_rates: [], budget_remaining: null, budget_window_seconds: slo.window_seconds})));
   }
 
   update(now: Now): void {
@@ -64,6 +66,7 @@ export class NowSection implements Section {
     const first = this.last === null;
     this.last = now;
     if (first) this.showWorst();
+    this.vantages.update(now.vantage);
     for (const tile of this.headlines) tile.set(now);
     requests.set(amount(now.requests_per_second));
     tokens.set(amount(now.output_tokens_per_second));
@@ -82,7 +85,7 @@ export class NowSection implements Section {
     for (const {indicator, share} of now.unmeasured) byIndicator.set(indicator, (byIndicator.get(indicator) ?? 0) + share);
     unmeasured.set(total ? percent(Math.max(0, ...byIndicator.values())) : missing);
     unmeasured.note(now.unmeasured.slice(0, 2).map(entry => `${short(entry.indicator as Term)}: ${reason(entry.reason)} (${percent(entry.share)})`).join(' · ') || (total ? 'every request has TTFT and TPOT' : ''));
-    this.updateSLOs(now.slos);
+    this.updateSLOs(now.slos, now.vantage.shown);
   }
 
   sparklines(total: Rates | undefined): void {
@@ -92,7 +95,7 @@ export class NowSection implements Section {
     this.tiles.flight.spark.update(total.in_flight);
   }
 
-  private updateSLOs(slos: SLONow[]): void {
+  private updateSLOs(slos: SLONow[], shown = ''): void {
     if (slos.map(({slo}) => slo).join('\n') !== [...this.cards.keys()].join('\n') || !this.slos.firstChild) {
       this.cards = new Map(slos.map(({slo}) => [slo, card(slo, ref => this.only(ref))]));
       fill(this.slos, ...[...this.cards.values()].map(({element}) => element),
@@ -100,7 +103,7 @@ export class NowSection implements Section {
           ' to token_sli: attainment, burn rate and error budget then appear here.'));
       this.showWorst();
     }
-    for (const slo of slos) this.cards.get(slo.slo)?.update(slo);
+    for (const slo of slos) this.cards.get(slo.slo)?.update(slo, shown);
   }
 }
 
@@ -170,14 +173,14 @@ function card(name: string, only: Only) {
   const facts = h('div', {class: 'facts-of-slo'});
   const {element: line, worst} = worstLine(only);
   let drawn = '';
-  return {element: h('div', {class: 'card slo', 'data-slo': name}, facts, line), worst, update(slo: SLONow): void {
-    const key = JSON.stringify(slo);
-    if (key !== drawn) fill(facts, ...content(slo));
+  return {element: h('div', {class: 'card slo', 'data-slo': name}, facts, line), worst, update(slo: SLONow, shown: string): void {
+    const key = JSON.stringify([slo, shown]);
+    if (key !== drawn) fill(facts, ...content(slo, shown));
     drawn = key;
   }};
 }
 
-function content(slo: SLONow): Child[] {
+function content(slo: SLONow, shown: string): Child[] {
   const {level, word, icon: name} = verdict(slo);
   const shortest = [...slo.burn_rates].sort((a, b) => a.window_seconds - b.window_seconds);
   const burn = shortest.find(({rate}) => rate !== null);
@@ -195,7 +198,8 @@ function content(slo: SLONow): Child[] {
       fact('Burn rate', burn?.rate == null ? missing : `${digits(burn.rate, 2)}×`, shortest.map(({window_seconds, rate}) => `${window(window_seconds)}: ${rate === null ? missing : digits(rate, 2)}×`).join('\n'), burn && window(burn.window_seconds)),
       fact('Budget left', percent(left), slo.budget_window_seconds ? `Error budget of ${window(slo.budget_window_seconds)}` : 'No objective, no budget')),
     h('div', {class: 'meter', 'data-level': level, 'aria-hidden': 'true'}, left !== null && bar),
-    h('p', {class: 'rule'}, text, slo.objective !== null && ` · objective ${percent(slo.objective)}`, slo.judged !== null && ` · judges ${percent(slo.judged)}`),
+    h('p', {class: 'rule'}, text, slo.objective !== null && ` · objective ${percent(slo.objective)}`, slo.judged !== null && ` · judges ${percent(slo.judged)}`,
+      slo.vantage !== shown && ` · seen by ${slo.vantage}`),
   ];
 }
 

@@ -1,0 +1,190 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"time"
+
+	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/history"
+	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
+)
+
+// Several vantages may see one request. An answer has the requests of one of them, unless it is asked for the sum.
+//
+// Requests without a known vantage, such as those beyond `max_series`, are part of every answer that does not ask for
+// a vantage: no choice hides them.
+
+// vantageAll is the value of the parameter `vantage` for the sum over all vantages.
+const vantageAll = "all"
+
+// observers are the vantages, outermost first.
+var observers = [...]timeline.Vantage{timeline.VantageClient, timeline.VantageGateway, timeline.VantageServer, timeline.VantageEngine}
+
+// vantages is a set of them. VantageUnspecified stands for requests without a known one.
+type vantages [timeline.VantageEngine + 1]bool
+
+var anyVantage = vantages{true, true, true, true, true}
+
+func only(some ...timeline.Vantage) (set vantages) {
+	for _, v := range some {
+		set[v] = true
+	}
+	return set
+}
+
+// vantageOf returns the vantage that a label stands for.
+func vantageOf(label string) timeline.Vantage {
+	v, _ := timeline.ParseVantage(label)
+	return v
+}
+
+// vantageNames are the valid values of the parameter `vantage`.
+var vantageNames = func() (all []string) {
+	for _, v := range observers {
+		all = append(all, v.String())
+	}
+	return append(all, vantageAll)
+}()
+
+// parseVantage reads the vantage that the question names.
+func (q *query) parseVantage() error {
+	i, err := q.choice(paramVantage, vantageNames, -1)
+	switch {
+	case err != nil:
+		return err
+	case i >= 0 && i < len(observers):
+		q.filter.vantages = only(observers[i])
+	}
+	return nil
+}
+
+// namesVantage reports whether the question says which vantage to show.
+func (q *query) namesVantage() bool { return q.values.Has(paramVantage) }
+
+// seen says which vantage an answer shows, and which others there are.
+type seen struct {
+	// Shown is a vantage, vantageAll, or empty if no request has a known vantage.
+	Shown string `json:"shown"`
+	// Sum is set if requests that several vantages see count several times.
+	Sum bool `json:"sum"`
+	// Requests are those of each vantage, of all outcomes. Those without a known vantage are last.
+	Requests []seenRequests `json:"requests"`
+	Doubts   []doubt        `json:"doubts"`
+
+	sums     [len(anyVantage)]history.Sum
+	vantages int    // that have requests
+	most     uint64 // requests of the vantage that has most
+}
+
+type seenRequests struct {
+	Vantage  string `json:"vantage"`
+	Requests uint64 `json:"requests"`
+}
+
+// Doubts about the vantage of an answer.
+const (
+	doubtFewer = "an outer vantage has fewer than half as many requests as the one that has most, so the numbers are those of an inner one; " +
+		"check that all requests of the outer one arrive here, or choose it to see its part"
+	doubtUnknown = "some requests have no known vantage, and are added although another vantage may have seen them, too; " +
+		"read spans with `token_latency`, and raise `max_series` if it is reached"
+)
+
+// chooseVantage counts the selected requests of each vantage. If the question names no vantage, it selects the
+// outermost one that has at least half as many requests as the one that has most. A range without requests has the
+// vantage of the last day, whose budgets go on.
+func (p *Page) chooseVantage(q *query) {
+	q.seen = p.see(q, q.since())
+	q.seen.Shown = q.values.Get(paramVantage)
+	switch {
+	case q.seen.Shown == vantageAll:
+		q.seen.Sum = q.seen.vantages > 1
+	case q.seen.Shown == "":
+		from := q.seen
+		if from.vantages == 0 {
+			from = p.see(q, q.now.Add(-periods[len(periods)-1].length))
+		}
+		shown := from.outermost(func(v timeline.Vantage) bool { return 2*total(&from.sums[v]) >= from.most })
+		if shown != timeline.VantageUnspecified {
+			q.filter.vantages = only(shown, timeline.VantageUnspecified)
+		}
+		q.seen.Shown = shown.String()
+		q.seen.doubt(q, shown)
+	}
+}
+
+// see counts the selected requests of each vantage from a time on.
+func (p *Page) see(q *query, since time.Time) *seen {
+	s := &seen{Requests: []seenRequests{}, Doubts: []doubt{}}
+	all := filter{dimensions: q.filter.dimensions, vantages: anyVantage, outcomes: anyOutcome}
+	known := map[history.Key]*history.Sum{}
+	of := func(key history.Key) *history.Sum {
+		sum, ok := known[key]
+		if !ok {
+			if id := series.LabelsOf(key.Value()); all.selects(&id) {
+				sum = &s.sums[vantageOf(id.Vantage)]
+			}
+			known[key] = sum
+		}
+		return sum
+	}
+	view, want := p.viewFrom(q, since), all.together()
+	for slot := range view.Slots() {
+		slot.AddTo(of, want)
+	}
+	for _, v := range append(observers[:len(observers):len(observers)], timeline.VantageUnspecified) {
+		n := total(&s.sums[v])
+		if n == 0 {
+			continue
+		}
+		s.Requests = append(s.Requests, seenRequests{v.String(), n})
+		if v != timeline.VantageUnspecified {
+			s.vantages++
+			s.most = max(s.most, n)
+		}
+	}
+	return s
+}
+
+// outermost returns the outermost vantage that has requests and is good enough, or VantageUnspecified.
+func (s *seen) outermost(enough func(timeline.Vantage) bool) timeline.Vantage {
+	for _, v := range observers {
+		if total(&s.sums[v]) > 0 && enough(v) {
+			return v
+		}
+	}
+	return timeline.VantageUnspecified
+}
+
+// doubt adds the reasons to doubt that the chosen vantage has every request once.
+func (s *seen) doubt(q *query, shown timeline.Vantage) {
+	for _, v := range observers {
+		if v < shown && total(&s.sums[v]) > 0 {
+			s.Doubts = append(s.Doubts, doubt{doubtFewer, v.String(), seconds(q.since())})
+		}
+	}
+	if s.vantages > 1 && total(&s.sums[timeline.VantageUnspecified]) > 0 {
+		s.Doubts = append(s.Doubts, doubt{doubtUnknown, "", seconds(q.since())})
+	}
+}
+
+// elsewhere returns the sums of all vantages, from which judge chooses.
+func (q *query) elsewhere() (sums []*history.Sum) {
+	if q.namesVantage() {
+		return nil
+	}
+	for v := range q.seen.sums {
+		sums = append(sums, &q.seen.sums[v])
+	}
+	return sums
+}
+
+// judge returns the vantage whose verdicts on an SLO stand in for those of the shown one, which has none: `match` of
+// an SLO may select another vantage. It returns VantageUnspecified if the shown one has verdicts, or none has any.
+func (q *query) judge(slo string, shown history.Verdicts) timeline.Vantage {
+	if q.namesVantage() || shown != (history.Verdicts{}) {
+		return timeline.VantageUnspecified
+	}
+	return q.seen.outermost(func(v timeline.Vantage) bool { return q.seen.sums[v].SLOs[slo] != history.Verdicts{} })
+}
