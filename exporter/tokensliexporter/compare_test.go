@@ -26,9 +26,11 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/compare"
+	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/keeper/keepertest"
 	"github.com/tokenpulse/tokenpulse/internal/publish"
 	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
 	"github.com/tokenpulse/tokenpulse/internal/storagetest"
 )
 
@@ -303,6 +305,38 @@ func TestCompare_ErrorsHaveARemedy(t *testing.T) {
 		require.Contains(t, w.Body.String(), "remedy")
 	}
 	e.stop(t)
+}
+
+// An SLO is known by an objective, by its definition in this process, or by a verdict.
+func TestCompare_UnknownSLOIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		defined := new(int)
+		inprocess.SLOs.Set(defined, nil)
+		defer inprocess.SLOs.Remove(defined)
+		e := startComparing(t, componenttest.NewNopHost(), nil)
+		require.Equal(t, http.StatusOK, e.get(t, url.Values{"slo": {"early"}}).Code, "no SLO is known yet")
+		newTraffic(0.2).run(t, 2*time.Second, e)
+		inprocess.SLOs.Set(defined, []slo.Definition{{Name: "defined", Indicator: "time_to_first_token", Threshold: 1}})
+		for name, known := range map[string]bool{"tpot": true, "defined": true, "all": true, "early": true, "TYPO": false, "Tpot": false} {
+			w := e.get(t, url.Values{"slo": {name}})
+			if known {
+				require.Equal(t, http.StatusOK, w.Code, "%s: %s", name, w.Body)
+				continue
+			}
+			require.Equal(t, http.StatusBadRequest, w.Code, name)
+			require.Contains(t, w.Body.String(), "`slo` is \\\""+name+"\\\", which is unknown")
+			require.Contains(t, w.Body.String(), "known: defined, tpot, all;")
+			hook := `{"metadata": {"hook": "rollout", "dimension": "service.version", "baseline": "v1", "candidate": "v2", "slo": "` + name + `"}}`
+			require.Equal(t, http.StatusBadRequest, e.post(t, hook).Code)
+		}
+		require.Equal(t, http.StatusOK, e.get(t, url.Values{"slo": nil, "indicator": {"time_to_first_token"}, "percentile": {"95"}}).Code)
+		in := func(ahead time.Duration) int {
+			return e.get(t, url.Values{"since": {time.Now().Add(ahead).Format(time.RFC3339)}}).Code
+		}
+		require.Equal(t, http.StatusOK, in(59*time.Second), "the clock of the client may be ahead")
+		require.Equal(t, http.StatusBadRequest, in(62*time.Second))
+		e.stop(t)
+	})
 }
 
 // Questions for pairs that nobody configured end at a limit.

@@ -123,9 +123,20 @@ func (s *Store) Ask(q *Question, since, now time.Time) (Reply, error) {
 // travelTime is how long a question may take to arrive, the difference of the clocks included.
 const travelTime = 5 * time.Second
 
+// Has reports whether the pair of a question is compared already.
+func (s *Store) Has(q *Question) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.index(q.key()) >= 0
+}
+
+func (s *Store) index(k key) int {
+	return slices.IndexFunc(s.pairs, func(e *evidence) bool { return e.key == k })
+}
+
 // find returns the evidence of a pair, and begins it if there is none.
 func (s *Store) find(k key, now time.Time) (*evidence, error) {
-	if i := slices.IndexFunc(s.pairs, func(e *evidence) bool { return e.key == k }); i >= 0 {
+	if i := s.index(k); i >= 0 {
 		return s.pairs[i], nil
 	}
 	if len(s.pairs) >= MaxPairs {

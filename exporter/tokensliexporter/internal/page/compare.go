@@ -6,11 +6,14 @@ package page
 import (
 	"errors"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/canary"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/compare"
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
 // comparison is the verdict on two values of a dimension.
@@ -84,9 +87,6 @@ func (p *Page) question(values url.Values, now time.Time) (*compare.Question, ti
 		Dimension: values.Get(paramDimension), Baseline: values.Get(paramBaseline), Candidate: values.Get(paramCandidate),
 		Vantage: values.Get(paramVantage), SLO: values.Get(paramSLO), Indicator: values.Get(paramIndicator),
 	}}
-	if len(values[paramVantage]) > 1 {
-		return nil, now, invalid("give it once: several vantages see the same request", "parameter %q is given %d times", paramVantage, len(values[paramVantage]))
-	}
 	for name, into := range map[string]*float64{paramPercentile: &q.Percentile, paramTolerance: &q.Tolerance, paramAlpha: &q.Alpha, paramShare: &q.ExpectedShare} {
 		if !values.Has(name) {
 			continue
@@ -100,8 +100,47 @@ func (p *Page) question(values url.Values, now time.Time) (*compare.Question, ti
 	for _, m := range q.Mistakes(p.Dimensions.Names()) {
 		return nil, now, invalid(m.Remedy, "`%s` %s", m.Key, m.Message)
 	}
+	if err := p.checkSLO(q, now); err != nil {
+		return nil, now, err
+	}
 	since, err := parseSince(values.Get(paramSince), now)
+	if err == nil && since.After(now.Add(maxAhead)) {
+		err = invalid("give `now`, a time that is not in the future, or leave `since` out", "`since` is %q, in the future", values.Get(paramSince))
+	}
 	return q, since, err
+}
+
+// maxAhead is how much the clock of a client may be ahead.
+const maxAhead = time.Minute
+
+// checkSLO checks that a new pair has an SLO that is known. Without any known SLO, it accepts all: they may be those of
+// another Collector, whose verdicts have not arrived yet.
+func (p *Page) checkSLO(q *compare.Question, now time.Time) error {
+	if q.SLO == "" || q.SLO == names.SLOAll || p.Comparisons.Has(q) {
+		return nil
+	}
+	known := p.knownSLOs(now)
+	if len(known) == 0 || slices.Contains(known, q.SLO) {
+		return nil
+	}
+	remedy := remedyOf("SLOs that are known", append(known, names.SLOAll)) +
+		"; one of another Collector is known from its first verdict on, or by an entry in `objectives`"
+	return invalid(remedy, "`slo` is %q, which is unknown", q.SLO)
+}
+
+// knownSLOs returns the SLOs of objectives, of the components of this process, and with a verdict in the history.
+func (p *Page) knownSLOs(now time.Time) []string {
+	p.fold()
+	q := &query{now: now, period: periods[len(periods)-1], filter: filter{vantages: anyVantage, outcomes: anyOutcome}}
+	view := p.view(q)
+	known := p.sloNames(p.newSelection(q).add(view.Slots(), q.filter.together()))
+	for _, component := range p.SLOs.All() {
+		for _, d := range component {
+			known = append(known, series.CleanLabel(d.Name))
+		}
+	}
+	slices.Sort(known)
+	return slices.DeleteFunc(slices.Compact(known), func(name string) bool { return name == names.SLOAll })
 }
 
 // parseSince reads the begin of a comparison: whole seconds as the API writes it, a timestamp, or `now`.
