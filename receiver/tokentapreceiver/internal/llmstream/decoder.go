@@ -107,6 +107,9 @@ func (d *Decoder) End(time int64) {
 	} else if d.format.finishEnds && d.record.allFinished() {
 		o.Ended = o.Ended || o.Events > 0 && !o.Unparsed.Tail
 	}
+	if o.Model == "" && d.format.modelOf != nil {
+		o.Model = d.format.modelOf(d.head.Path)
+	}
 	d.record.close()
 	readHeader(d.head.Header, o)
 }

@@ -83,8 +83,8 @@ func TestFamiliar_RepeatedEventsAgreeInEachFormat(t *testing.T) {
 		want, familiar := decodeEach(c.x, body)
 		assert.Equal(t, want, decode(c.x, testLimits, body), name)
 		assert.Equal(t, map[string]bool{
-			"sglang": true, "bedrock_invoke": true, "replicate": true,
-		}[name], familiar == 0, "%s: cumulative text, encoded JSON and what is no JSON are read", name)
+			"sglang": true, "bedrock_invoke": true, "replicate": true, "vllm": true, "dashscope": true,
+		}[name], familiar == 0, "%s: cumulative text, token IDs, encoded JSON and what is no JSON are read", name)
 	}
 }
 

@@ -42,6 +42,8 @@ type answerFormat struct {
 	arrayStreams bool
 	// wraps is set if the events hold those of other formats.
 	wraps bool
+	// modelOf returns the model that the path names, if neither request nor answer does. It may be nil.
+	modelOf func(path string) string
 	// normalise brings token counts into OpenTelemetry's meaning. It is nil for those that
 	// count like OpenAI.
 	normalise func(*Observation, *Usage)
@@ -84,10 +86,15 @@ func init() {
 		geminiLive,
 		bedrockConverse,
 		bedrockInvoke,
+		lmStudio,
 		cohere,
+		mistralConversations,
+		dashScope,
+		workersAI,
 		ollama,
 		llamaCpp,
 		triton,
+		vLLM,
 		tgi,
 		sgLang,
 		watsonx,
@@ -122,8 +129,9 @@ func (f Format) Provider() string {
 
 // firstObject holds what the first JSON object of an answer shows of its format.
 type firstObject struct {
-	event event
-	hints map[string]value
+	event   event
+	hints   map[string]value
+	members int
 }
 
 func (o firstObject) text(hint string) []byte { return o.hints[hint].raw() }
@@ -132,11 +140,23 @@ func (o firstObject) begins(hint, with string) bool {
 	return bytes.HasPrefix(o.text(hint), []byte(with))
 }
 
+// onlyHas reports whether the object has no members but those named, which are hints.
+func (o firstObject) onlyHas(names ...string) bool {
+	known := 0
+	for _, name := range names {
+		if o.hints[name] != nil {
+			known++
+		}
+	}
+	return known == o.members
+}
+
 // formatOf recognises a format by its first JSON object. It returns noFormat if the object
 // may be of several.
 func formatOf(e event, v value) *answerFormat {
-	first := firstObject{e, map[string]value{}}
+	first := firstObject{event: e, hints: map[string]value{}}
 	for name, m := range v.members {
+		first.members++
 		if f := formatMarks[string(name)]; f != nil && f.marks[string(name)](m) {
 			return f
 		}

@@ -211,7 +211,14 @@ var tokenEvents = map[string]struct {
 	"interactions":       {AnswerHead{Path: "/v1beta/interactions"}, sse(`{"event_type":"step.delta","index":1,"delta":{"type":"text","text":"a"}}`)},
 	"watsonx":            {AnswerHead{Path: "/ml/v1/text/generation_stream"}, sse(`{"model_id":"m","results":[{"generated_text":"a","generated_token_count":2,"input_token_count":0,"stop_reason":"not_finished"}]}`)},
 	"openai_realtime":    {AnswerHead{Path: "/v1/realtime", Status: 101}, string(recorded.AppendFrame(nil, 0x81, []byte(`{"type":"response.output_text.delta","event_id":"e","delta":"a"}`)))},
-	"replicate":          {AnswerHead{Path: "/x"}, "event: output\nid: 1:0\ndata: a\ndata: b\n\n"},
+	"vllm":               {AnswerHead{Path: "/inference/v1/generate"}, sse(`{"request_id":"r","choices":[{"index":0,"logprobs":null,"finish_reason":null,"token_ids":[11]}],"usage":null}`)},
+	"lmstudio":           {AnswerHead{Path: "/api/v1/chat"}, named(`{"type":"message.delta","content":"a"}`)},
+	"workers_ai":         {AnswerHead{Path: "/client/v4/accounts/x/ai/run/@cf/meta/llama"}, sse(`{"response":"a","p":"abcdef"}`)},
+	"conversations":      {AnswerHead{Path: "/v1/conversations"}, named(`{"type":"conversation.response.started","conversation_id":"c"}`, `{"type":"message.output.delta","output_index":0,"content":"a","model":"m"}`)},
+	"dashscope": {AnswerHead{Path: "/api/v1/services/aigc/text-generation/generation"}, dashScopeEvents(
+		`{"output":{"choices":[{"message":{"content":"a"},"finish_reason":"null"}]},"usage":{"output_tokens":1},"request_id":"r"}`, `{"output":{"choices":[{"message":{"content":"a b"},"finish_reason":"null"}]},"usage":{"output_tokens":2},"request_id":"r"}`,
+	)},
+	"replicate": {AnswerHead{Path: "/x"}, "event: output\nid: 1:0\ndata: a\ndata: b\n\n"},
 }
 
 func BenchmarkDecoder(b *testing.B) {
@@ -225,7 +232,7 @@ func BenchmarkDecoder(b *testing.B) {
 			for b.Loop() {
 				d.Write(event, 1)
 			}
-			require.Zero(b, chunks%b.N, "the event of SGLang is two")
+			require.Zero(b, chunks%b.N, "some events are two")
 		})
 	}
 }

@@ -26,7 +26,7 @@ func isChatChoice(choice value) bool {
 // readOpenAIChat reads chat completions, as OpenAI and those compatible with it send
 // them. An event with `choices: []` may hold a filter result, progress or the usage.
 func readOpenAIChat(_ event, v value, r *record) {
-	var choices, usage, groq, timings value
+	var choices, usage, groq, timings, modality value
 	whole, summary := false, false
 	for name, m := range v.members {
 		switch string(name) {
@@ -44,6 +44,12 @@ func readOpenAIChat(_ event, v value, r *record) {
 			groq = m.get("usage")
 		case "timings":
 			timings = m
+		case "modality":
+			modality = m
+		case "metrics":
+			r.observation.Timings.vLLM(m)
+		case "time_info": // of Cerebras
+			r.observation.Timings.usageTimings(m)
 		case "latency_checkpoint":
 			r.observation.Timings.azure(m)
 		}
@@ -52,7 +58,7 @@ func readOpenAIChat(_ event, v value, r *record) {
 		usage = groq
 	}
 	read, finished := readChoices(choices, r, func(choice value) value {
-		reason, own := readChatChoice(choice, summary, r)
+		reason, own := readChatChoice(choice, modality, summary, r)
 		if usage.isNull() {
 			usage = own
 		}
@@ -119,8 +125,8 @@ func readChatUsage(usage value, finished, choices int, r *record) {
 }
 
 // readChatChoice reads one choice, and returns its finish reason and its own usage, which
-// Moonshot sends. A summary repeats the message.
-func readChatChoice(choice value, summary bool, r *record) (reason, usage value) {
+// Moonshot sends. A summary repeats the message, and so does a message after deltas with tokens.
+func readChatChoice(choice, modality value, summary bool, r *record) (reason, usage value) {
 	var delta, message, stop value
 	var ids, logprobs int64
 	for name, m := range choice.members {
@@ -135,6 +141,8 @@ func readChatChoice(choice value, summary bool, r *record) (reason, usage value)
 			stop = m
 		case "usage":
 			usage = m
+		case "modality":
+			modality = m
 		case "error":
 			if m.isObject() {
 				r.fail(errorType(m).name())
@@ -148,10 +156,13 @@ func readChatChoice(choice value, summary bool, r *record) (reason, usage value)
 	if reason == nil {
 		reason = stop // of Mistral on Bedrock; others send both
 	}
-	if !delta.isObject() && !summary {
-		delta = message // Perplexity repeats the whole message beside the delta
+	part := delta.isObject() // Perplexity repeats the whole message beside it
+	if !part && !summary && !r.deltas {
+		delta = message
 	}
-	if readChatDelta(delta, r) && ids == 0 {
+	tokenID := readChatDelta(delta, modality, r)
+	r.deltas = r.deltas || part && r.channels != 0
+	if tokenID && ids == 0 {
 		ids = 1
 	}
 	if ids > 0 {
@@ -163,16 +174,17 @@ func readChatChoice(choice value, summary bool, r *record) (reason, usage value)
 }
 
 // readChatDelta reads the message or a part of it. The reasoning has three names, of
-// which several may stand side by side. It reports whether the delta is of one token ID.
-func readChatDelta(delta value, r *record) (tokenID bool) {
+// which several may stand side by side. The content of a delta of another modality than text is
+// encoded. It reports whether the delta is of one token ID.
+func readChatDelta(delta, modality value, r *record) (tokenID bool) {
+	var content value
 	for name, m := range delta.members {
 		switch string(name) {
 		case "content":
-			r.text(Content, m)
-			for part := range m.elements {
-				readContentPart(part, r)
-			}
-		case "reasoning_content", "reasoning":
+			content = m
+		case "modality":
+			modality = m
+		case "reasoning_content", "reasoning", "reasoning_text":
 			r.text(Reasoning, m)
 		case "reasoning_details":
 			r.text(Reasoning, m, "*", "text")
@@ -193,6 +205,13 @@ func readChatDelta(delta value, r *record) (tokenID bool) {
 		case "token_id":
 			tokenID = m.isNumber()
 		}
+	}
+	if modality.isString() && !modality.is("text") {
+		return tokenID
+	}
+	r.text(Content, content)
+	for part := range content.elements {
+		readContentPart(part, r)
 	}
 	return tokenID
 }

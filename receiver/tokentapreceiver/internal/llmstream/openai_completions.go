@@ -39,6 +39,10 @@ func readOpenAICompletions(_ event, v value, r *record) {
 			r.id(m)
 		case "usage":
 			usage = m
+		case "metrics":
+			r.observation.Timings.vLLM(m)
+		case "time_info": // of Cerebras
+			r.observation.Timings.usageTimings(m)
 		}
 	}
 	read, finished := readChoices(choices, r, func(choice value) value {
@@ -55,7 +59,7 @@ func readOpenAICompletions(_ event, v value, r *record) {
 			case "token_ids":
 				ids = m.len()
 			case "logprobs":
-				logprobs = m.get("tokens").len()
+				logprobs = readTokenLogprobs(m)
 			}
 		}
 		if ids == 0 {
@@ -68,4 +72,16 @@ func readOpenAICompletions(_ event, v value, r *record) {
 		return reason
 	})
 	readChatUsage(usage, finished, read, r)
+}
+
+// readTokenLogprobs returns the number of tokens that log probabilities stand for, or 0 if those of the prompt
+// are among them: `echo` repeats the prompt, whose first token has no probability.
+func readTokenLogprobs(logprobs value) int64 {
+	for first := range logprobs.get("token_logprobs").elements {
+		if first.isNull() {
+			return 0
+		}
+		break
+	}
+	return logprobs.get("tokens").len()
 }

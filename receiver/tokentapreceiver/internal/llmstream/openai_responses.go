@@ -3,6 +3,8 @@
 
 package llmstream
 
+import "bytes"
+
 // OpenAIResponses is the format of the Responses API, over HTTP and WebSocket.
 const OpenAIResponses Format = "openai_responses"
 
@@ -58,14 +60,31 @@ func readResponseEvent(kind []byte, item, delta value, r *record) {
 	case "response.reasoning_text.delta", "response.reasoning_summary_text.delta",
 		"response.reasoning.delta", "response.reasoning_summary.delta": // of earlier versions
 		r.text(Reasoning, delta)
-	case "response.function_call_arguments.delta", "response.custom_tool_call_input.delta",
-		"response.mcp_call_arguments.delta", "response.code_interpreter_call_code.delta":
-		r.text(ToolCall, delta)
+	case "response.audio.transcript.delta":
+		r.text(Content, delta)
 	case "response.output_item.added":
 		if isNamedCall(item.get("type").raw()) {
 			r.text(ToolCall, item, "name")
 		}
+	default:
+		if isToolDelta(kind) {
+			r.text(ToolCall, delta)
+		}
 	}
+}
+
+// isToolDelta reports whether an event may hold a part of a tool call: tools keep being added. Audio and images are
+// encoded, and what a tool returned was not generated.
+func isToolDelta(kind []byte) bool {
+	if !bytes.HasPrefix(kind, []byte("response.")) || !bytes.HasSuffix(kind, []byte(".delta")) {
+		return false
+	}
+	for _, other := range [...]string{"audio", "image", "_output"} {
+		if bytes.Contains(kind, []byte(other)) {
+			return false
+		}
+	}
+	return true
 }
 
 func isNamedCall(kind []byte) bool {
@@ -88,6 +107,8 @@ func readResponse(response value, r *record) {
 			reason = m.get("reason")
 		case "usage":
 			usage = m
+		case "metrics":
+			r.observation.Timings.vLLM(m)
 		case "error":
 			failure = m
 		}
@@ -139,6 +160,10 @@ func readResponseOutput(response value, r *record) {
 			r.text(ToolCall, item, "name")
 		case string(kind) == "code_interpreter_call":
 			r.text(ToolCall, item, "code")
+		case string(kind) == "apply_patch_call":
+			r.text(ToolCall, item, "operation", "diff")
+		case string(kind) == "shell_call":
+			r.text(ToolCall, item, "action", "commands", "*")
 		}
 	}
 }

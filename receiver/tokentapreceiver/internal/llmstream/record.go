@@ -20,6 +20,7 @@ type record struct {
 	totalGap  bool
 	noTotals  bool
 
+	deltas    bool  // a delta carried tokens: a whole message repeats them
 	uncounted int64 // chunks without a reported count
 	choices   int   // the highest index of a choice that carried tokens, plus one
 	finished  []string

@@ -17,9 +17,10 @@ var sgLang = &answerFormat{
 
 // newSGLang returns a reader of SGLang's own format. Its text is cumulative unless the
 // server was started otherwise, so that an event has tokens if its choice's text grew,
-// or is another than a longer one.
+// or is another than a longer one. A server without a tokenizer sends token IDs instead.
 func newSGLang() eventReader {
 	var lengths [maxChoices]int
+	var totals [maxChoices]int64 // of token IDs
 	return func(_ event, v value, r *record) {
 		r.choice()
 		meta := v.get("meta_info")
@@ -29,6 +30,16 @@ func newSGLang() eventReader {
 				r.token(Content)
 			}
 			lengths[index] = len(text)
+		} else if ids := v.get("output_ids"); ids.len() > 0 {
+			total, ok := meta.get("completion_tokens").count()
+			if !ok {
+				total = totals[index] + ids.len()
+			}
+			if total > totals[index] {
+				r.token(Content)
+				r.count(total - totals[index])
+			}
+			totals[index] = total
 		}
 		r.seen(index)
 		r.id(meta.get("id"))

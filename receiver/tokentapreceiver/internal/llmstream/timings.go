@@ -41,6 +41,13 @@ func (t *Timings) usageTimings(usage value) {
 	}
 }
 
+// vLLM reads the metrics of a vLLM server. Its time to first token leaves out the queue.
+func (t *Timings) vLLM(metrics value) {
+	setDuration(&t.Queue, metrics.get("queue_time_ms"), time.Millisecond)
+	setDuration(&t.Prefill, metrics.get("time_to_first_token_ms"), time.Millisecond)
+	setDuration(&t.Decode, metrics.get("generation_time_ms"), time.Millisecond)
+}
+
 // llamaCpp reads the timings of a llama.cpp server.
 func (t *Timings) llamaCpp(timings value) {
 	setDuration(&t.Prefill, timings.get("prompt_ms"), time.Millisecond)
