@@ -52,6 +52,9 @@ const unclaimedMessage = "no reader claims a span that looks like a model call, 
 // already send token events.
 const noStartRemedy = "send a start event for each stream, with the time of the request"
 
+// skippedRemedy replaces the remedy for latency.DroppedEvents in spans of token_tap.
+const skippedRemedy = "raise max_event_bytes of token_tap"
+
 // Notices logs why requests have no latency. The logger drops repeated messages. There is one
 // message per source and reason, so this needs no state of its own.
 type Notices struct {
@@ -68,6 +71,9 @@ func NewNotices(logger *zap.Logger) *Notices {
 			remedy := remedies[reason].remedy
 			if name == names.SourceTokenStream && reason == latency.NotReported {
 				remedy = noStartRemedy
+			}
+			if name == names.SourceTokenTap && reason == latency.DroppedEvents {
+				remedy = skippedRemedy
 			}
 			label := reason
 			if reason == streamStopped {

@@ -47,6 +47,7 @@ const (
 	UntimedWhole     = "whole"
 	UntimedReplayed  = "replayed"
 	UntimedTokenless = "tokenless"
+	UntimedUnparsed  = "unparsed"
 )
 
 // Attributes of the root span of a trace, besides the number numbers.TimeToAnswer.

@@ -121,12 +121,12 @@ var spanAttributes = slices.Concat([]attribute{
 
 	{names.Joined, typeStrings, "", byProcessor, "Attributes that [`join`](whole-traces.md) took from another span, with its ID, such as `queue.duration=c000000000000001`. Missing without any."},
 
-	{names.ChunksDropped, typeInt, "{chunk}", byReceivers, "Chunks beyond `max_chunks_per_stream`. Missing when 0."},
+	{names.ChunksDropped, typeInt, "{chunk}", byReceivers, "Chunks that are missing at the end of the timeline: beyond `max_chunks_per_stream`, or of token_tap after an event that was too long. Missing when 0."},
 	{names.StartUnseen, typeBool, "", byReceivers, "True when the stream had no start event: its start is the first chunk. Missing otherwise."},
 	{names.Frames, typeBool, "", byReceiver, "True when the chunks are frames, some of which may hold no token. Missing otherwise."},
 
 	{names.Cut, typeString, "", byReceivers, "`collector` when the Collector ended the stream: at a shutdown, a reload, or a limit of token_tap. No SLO judges such a request. Missing otherwise."},
-	{names.Untimed, typeString, "", byTap, "Why the tokens of the answer have no times: `whole` (it came in one piece) or `replayed` (it was generated before). Missing otherwise."},
+	{names.Untimed, typeString, "", byTap, "Why the tokens of the answer have no times: `whole` (it came in one piece), `replayed` (it was generated before) or `unparsed` (an event before the first known token was too long). Missing otherwise."},
 	{names.Uncounted, typeBool, "", byTap, "True when each chunk counts as at least one token, because the service reported neither usage nor the tokens of every chunk. Numbers that depend on the number of tokens are then estimates. Missing otherwise."},
 	{names.Unparsed, typeStrings, "", byTap, "What could not be read of an answer: `content_encoding`, `corrupt`, `format`, `invalid`, `memory` (beyond `max_memory_mib`), `panic` or `too_long`. It was forwarded. Missing otherwise."},
 	{names.Aggregated, typeBool, "", byReceiver, "True when the receiver adds the request to series itself. `token_sli` then counts it nowhere: in no metric, verdict or budget. Missing otherwise."},

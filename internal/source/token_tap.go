@@ -51,10 +51,12 @@ func isTokenTap(c candidate) bool {
 func (o *Observation) readTokenTap(span ptrace.Span) error {
 	err := o.readTokenStream(span)
 	untimed := Text(span.Attributes(), names.Untimed)
+	unparsed := untimed == names.UntimedUnparsed
 	o.Request.Tokenless = untimed == names.UntimedTokenless
-	o.Request.NotStreamed = untimed != "" || o.streaming.Known && !o.streaming.Value
+	o.Request.NotStreamed = !o.Request.Tokenless && (untimed != "" && !unparsed || o.streaming.Known && !o.streaming.Value)
+	o.Request.EventsDropped = o.Request.EventsDropped || unparsed
 	o.Request.StreamAsked = o.Request.StreamAsked && untimed != names.UntimedReplayed
-	o.Request.TokensNotObserved = o.Request.TokensNotObserved || o.Request.NotStreamed
+	o.Request.TokensNotObserved = o.Request.TokensNotObserved || o.Request.NotStreamed || unparsed
 	if estimated, ok := span.Attributes().Get(names.Estimated); ok && estimated.Type() == pcommon.ValueTypeSlice {
 		for _, name := range estimated.Slice().All() {
 			switch names.Prefix + name.Str() {

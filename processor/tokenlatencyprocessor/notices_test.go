@@ -61,6 +61,7 @@ func TestNotices_NameServiceScopeAndRemedyOncePerReasonAndSource(t *testing.T) {
 			{"gen_ai.request.model": "gpt"},
 			tapped("whole"),
 			tapped("replayed"),
+			tapped("unparsed"),
 		} {
 			require.NoError(t, p.ConsumeTraces(t.Context(), oneSpan(t, service, scope, attributes)))
 		}
@@ -72,11 +73,12 @@ func TestNotices_NameServiceScopeAndRemedyOncePerReasonAndSource(t *testing.T) {
 		require.Equal(t, map[string]any{"service": "service-0", "scope": "scope-0"}, entry.ContextMap())
 		require.Contains(t, entry.Message, "remedy: ")
 	}
-	require.Equal(t, []string{"warn not_reported", "info not_streamed", "warn not_reported", "warn unclaimed", "warn not_streamed", "info not_streamed"}, found)
+	require.Equal(t, []string{"warn not_reported", "info not_streamed", "warn not_reported", "warn unclaimed", "warn not_streamed", "info not_streamed", "warn dropped_events"}, found)
 	require.Contains(t, logs.All()[0].Message, "source semconv")
 	require.Contains(t, logs.All()[2].Message, "source openinference")
 	require.Contains(t, logs.All()[4].Message, "remedy: the requests ask for a stream: turn on streaming in what stopped it")
 	require.Contains(t, logs.All()[5].Message, "remedy: none needed")
+	require.Contains(t, logs.All()[6].Message, "remedy: raise max_event_bytes of token_tap")
 }
 
 func TestUnclaimed_CountsByScopeUpToTheLimit(t *testing.T) {

@@ -23,7 +23,7 @@ type call struct {
 	startUnseen bool
 	line        timeline.Timeline
 	lastToken   int64 // when a token last arrived, like start; 0 before
-	dropped     int64 // chunks beyond max_chunks_per_stream or max_memory_mib
+	dropped     int64 // chunks beyond max_chunks_per_stream or max_memory_mib, or after an event beyond max_event_bytes
 	refusals    int64 // of the memory before the call
 }
 
@@ -47,12 +47,12 @@ const (
 	partPanic  = "panic"
 )
 
-// Chunk records a chunk that carries tokens. After the first chunk or event without room, it
-// drops all: a timeline with a hole would show a false first token or a false stall.
+// Chunk records a chunk that carries tokens. After the first chunk or event without room, and after an event
+// that was too long, it drops all: a timeline with a hole would show a false first token or a false stall.
 func (c *call) Chunk(chunk llmstream.Chunk) {
 	c.lastToken = chunk.Time
 	d, chunks := c.decoding, c.line.Len()
-	if chunks >= d.receiver.cfg.MaxChunksPerStream || c.refused() ||
+	if chunk.AfterGap || chunks >= d.receiver.cfg.MaxChunksPerStream || c.refused() ||
 		chunks%blockChunks == 0 && !d.memory.Take(blockBytes) {
 		c.dropped++
 		return

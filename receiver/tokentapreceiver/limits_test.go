@@ -69,6 +69,43 @@ func TestLimits_ChunksPerStream(t *testing.T) {
 
 // At max_stream_duration, a silent exchange is sent as a span, gives its place to another one
 // and releases its memory. It is forwarded to its end.
+// An event that is skipped for its length may hold tokens: no later chunk is the first one, and no time since
+// the chunk before it is a gap. Around a long string or array, the event is read.
+func TestLimits_LengthOfAnEvent(t *testing.T) {
+	long := func(member string) string {
+		return `data: {"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"a"}}]` + member + "}\n\n"
+	}
+	members := long(strings.Repeat(`,"a":1`, 1024))
+	for name, test := range map[string]struct {
+		answer                     string
+		chunks, dropped            int
+		untimed, unparsed, outcome any
+	}{
+		"before the first token":         {roleEvent + members + tokenEvent + tokenEvent + usageEvent + doneEvent, 0, 2, "unparsed", []any{"too_long"}, "success"},
+		"between tokens":                 {tokenEvent + tokenEvent + members + tokenEvent + doneEvent, 2, 1, nil, []any{"too_long"}, "success"},
+		"after the last token":           {tokenEvent + tokenEvent + members + doneEvent, 2, 0, nil, []any{"too_long"}, "success"},
+		"without another token":          {roleEvent + members + doneEvent, 0, 0, "unparsed", []any{"too_long"}, "success"},
+		"a long string and a token":      {long(`,"image":"`+strings.Repeat("A", 1<<20)+`"`) + tokenEvent + doneEvent, 2, 0, nil, nil, "success"},
+		"a long array and a token":       {long(`,"prompt_token_ids":[`+strings.Repeat("1234,", 1<<18)+`5]`) + tokenEvent + doneEvent, 2, 0, nil, nil, "success"},
+		"a whole answer with an image":   {strings.TrimPrefix(long(`,"image":"`+strings.Repeat("A", 1<<20)+`"`), "data: "), 0, 0, "whole", nil, "success"},
+		"a whole answer that is skipped": {strings.TrimPrefix(members, "data: "), 0, 0, "unparsed", []any{"too_long"}, "success"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := start(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, test.answer) }, func(cfg *Config) { cfg.MaxEventBytes = 1024 })
+			_, body := p.post(chatPath, chatRequest)
+			require.Equal(t, test.answer, body)
+			span := p.span()
+			times, _ := arrivals(t, span)
+			all := attributes(span)
+			require.Len(t, times, test.chunks)
+			require.Equal(t, test.untimed, all["tokenpulse.tap.untimed"])
+			require.Equal(t, test.unparsed, all["tokenpulse.tap.unparsed"])
+			require.Equal(t, test.outcome, all["tokenpulse.outcome"])
+			require.EqualValues(t, test.dropped, p.counter("chunks_dropped"))
+		})
+	}
+}
+
 func TestLimits_StreamDuration(t *testing.T) {
 	for name, sent := range map[string]string{"before the answer": "", "within the answer": roleEvent + tokenEvent} {
 		t.Run(name, func(t *testing.T) {

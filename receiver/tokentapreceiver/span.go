@@ -116,7 +116,7 @@ var byModality = [llmstream.Modalities]struct{ input, output, cached numbers.ID 
 // putTimings writes what token_latency reads.
 func (c *call) putTimings(attributes pcommon.Map, o *llmstream.Observation, e ending) {
 	attributes.PutStr(names.Source, names.SourceTokenTap)
-	untimed := untimedBecause(o)
+	untimed := c.untimedBecause(o)
 	if untimed != "" {
 		c.line.Reset()
 	}
@@ -139,12 +139,14 @@ func (c *call) putTimings(attributes pcommon.Map, o *llmstream.Observation, e en
 
 // untimedBecause says why the chunks of an answer do not show when its tokens were generated. It is
 // empty if they do, or if there was no answer.
-func untimedBecause(o *llmstream.Observation) string {
+func (c *call) untimedBecause(o *llmstream.Observation) string {
 	switch {
 	case o.Replayed:
 		return names.UntimedReplayed
 	case o.Format != "" && !o.Streamed:
 		return names.UntimedWhole
+	case c.line.Len() == 0 && o.Unparsed.TooLong > 0: // that may have been the first token
+		return names.UntimedUnparsed
 	default:
 		return ""
 	}

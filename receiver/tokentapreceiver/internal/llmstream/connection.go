@@ -45,6 +45,7 @@ type Connection struct {
 	committed int64 // when the server last committed the client's input, or 0
 	open      []*response
 	evicted   bool     // a response was evicted
+	gap       bool     // a message that may be one of the next response was skipped as too long
 	unparsed  Unparsed // since the last response ended
 
 	stopped atomic.Bool // neither side is read any more
@@ -54,6 +55,7 @@ type Connection struct {
 type response struct {
 	record
 	out Response
+	gap bool // a message that may be one of the response was skipped as too long
 }
 
 // NewConnection returns a decoder of a connection whose upgrade was accepted. It calls
@@ -149,6 +151,10 @@ func (s *serverMessages) tail()    { s.unparsed.Tail = true }
 func (s *serverMessages) tooLong() {
 	s.index++
 	s.unparsed.TooLong++
+	s.gap = len(s.open) == 0
+	for _, r := range s.open {
+		r.gap = true
+	}
 	(*Connection)(s).unknown()
 }
 
@@ -182,7 +188,7 @@ func (s *serverMessages) event(e event) {
 	r.begin()
 	c.read(e, v, &r.record)
 	if chunk, ok := r.take(); ok {
-		chunk.Time, chunk.Index = c.time, index
+		chunk.Time, chunk.Index, chunk.AfterGap = c.time, index, r.gap
 		r.out.Chunk(chunk)
 	}
 	if r.observation.Ended {
@@ -241,7 +247,8 @@ func (c *Connection) find(id value) int {
 
 // start opens a response and returns its position.
 func (c *Connection) start(start int64, seen bool) int {
-	r := &response{out: c.begin(start, seen)}
+	r := &response{out: c.begin(start, seen), gap: c.gap}
+	c.gap = false
 	r.observation.Model = cmp.Or(c.model, c.client.sessionModel())
 	r.observation.Format, r.observation.Streamed = c.format.name, true
 	c.open = append(c.open, r)

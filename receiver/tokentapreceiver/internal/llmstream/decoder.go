@@ -26,6 +26,7 @@ type Decoder struct {
 	shared bool // the path does not decide on the format
 	gaveUp bool // no format was recognised: nothing more is parsed
 	noBOM  bool
+	gap    bool // an event was skipped as too long
 	framer bodyFramer
 	sse    sseFramer // the framer of most answers
 	known  familiar
@@ -165,14 +166,14 @@ func (d *Decoder) choose() {
 	case first == '{':
 		for _, lines := range mediaTypeLines {
 			if strings.Contains(mediaType, lines) {
-				d.framer = &linesFramer{line: d.limits.buffer()}
+				d.framer = &linesFramer{line: d.limits.jsonBuffer()}
 				o.Streamed = true
 				return
 			}
 		}
-		d.framer = &documentFramer{text: d.limits.buffer()}
+		d.framer = &documentFramer{text: d.limits.jsonBuffer()}
 	case first == '[':
-		d.framer = &documentFramer{text: d.limits.buffer()}
+		d.framer = &documentFramer{text: d.limits.jsonBuffer()}
 	case strings.Contains(mediaType, "event-stream"), isSSE(d.start):
 		o.Streamed = true
 		d.sse = newSSEFramer(d.limits)
@@ -193,6 +194,7 @@ func isSSE(start []byte) bool {
 }
 
 func (d *Decoder) tooLong() {
+	d.gap = true
 	d.count(&d.record.observation.Events)
 	d.count(&d.record.observation.Unparsed.TooLong)
 }
@@ -241,7 +243,7 @@ func (d *Decoder) event(e event) {
 		}
 	}
 	if c, ok := r.take(); ok && d.chunk != nil {
-		c.Time, c.Index = d.time, index
+		c.Time, c.Index, c.AfterGap = d.time, index, d.gap
 		d.chunk(c)
 	}
 }

@@ -5,7 +5,8 @@ package llmstream
 
 // Limits bound the memory of a decoder.
 type Limits struct {
-	// EventBytes is the size of the longest event that is read. Longer ones are skipped.
+	// EventBytes bounds what is held of an event. An event of JSON that is longer without the rest of its long strings and
+	// arrays is skipped, and so is any longer message of a connection or frame of AWS.
 	EventBytes int
 	// Memory is charged with what the decoder holds. Events that it has no room for are
 	// skipped as too long. It may be nil.

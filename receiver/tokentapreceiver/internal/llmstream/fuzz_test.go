@@ -90,8 +90,8 @@ func FuzzJSONFramers(f *testing.F) {
 	f.Add([]byte("{\"a\":1}\n\n{\"b\":2}\r\n{\"c"), []byte{5, 1})
 	f.Add([]byte(`{"a":"0123456789012345678901234567890123456789"} x {"b":1}`), []byte{2})
 	f.Fuzz(func(t *testing.T, body, sizes []byte) {
-		checkFramer(t, func() framer { return &linesFramer{line: buffer{limit: limitInFuzz}} }, body, sizes)
-		checkFramer(t, func() framer { return &documentFramer{text: buffer{limit: limitInFuzz}} }, body, sizes)
+		checkFramer(t, func() framer { return &linesFramer{line: Limits{EventBytes: limitInFuzz}.jsonBuffer()} }, body, sizes)
+		checkFramer(t, func() framer { return &documentFramer{text: Limits{EventBytes: limitInFuzz}.jsonBuffer()} }, body, sizes)
 	})
 }
 

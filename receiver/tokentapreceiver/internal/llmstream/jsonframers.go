@@ -7,7 +7,7 @@ import "bytes"
 
 // linesFramer reads JSON lines: one JSON text per line, blank lines are dropped.
 type linesFramer struct {
-	line     buffer
+	line     jsonBuffer
 	skipping bool
 }
 
@@ -59,7 +59,7 @@ func (f *linesFramer) release() { f.line.release() }
 // documentFramer reads JSON objects by their braces: one document, several in a row,
 // or the elements of an array.
 type documentFramer struct {
-	text     buffer
+	text     jsonBuffer
 	depth    int
 	inString bool
 	escaped  bool

@@ -37,17 +37,17 @@ func TestDecoder_SkipsALongEventInBoundedMemory(t *testing.T) {
 	}{
 		"SSE": {
 			AnswerHead{Path: "/v1/chat/completions"},
-			[3][]byte{[]byte(sse(string(chat("a")))), []byte("data: {\"choices\":\""), []byte("\"}\n\n" + sse(string(chat("b"))))},
+			[3][]byte{[]byte(sse(string(chat("a")))), []byte("data: {\"choices\":{"), []byte("\"z\":0}}\n\n" + sse(string(chat("b"))))},
 			long,
 		},
 		"JSON lines": {
 			AnswerHead{Path: "/v1/chat/completions", ContentType: "application/x-ndjson"},
-			[3][]byte{append(chat("a"), '\n'), []byte("{\"choices\":\""), append([]byte("\"}\n"), chat("b")...)},
+			[3][]byte{append(chat("a"), '\n'), []byte("{\"choices\":{"), append([]byte("\"z\":0}}\n"), chat("b")...)},
 			long,
 		},
 		"JSON array": {
 			AnswerHead{Path: "/v1/chat/completions", ContentType: "application/json"},
-			[3][]byte{append([]byte("["), chat("a")...), []byte(",{\"choices\":\""), append(append([]byte("\"},"), chat("b")...), ']')},
+			[3][]byte{append([]byte("["), chat("a")...), []byte(",{\"choices\":{"), append(append([]byte("\"z\":0}},"), chat("b")...), ']')},
 			long,
 		},
 		"WebSocket": {
@@ -66,7 +66,7 @@ func TestDecoder_SkipsALongEventInBoundedMemory(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			filler := bytes.Repeat([]byte("x"), 32<<10)
+			filler := bytes.Repeat([]byte(`"a":12, `), 4<<10) // members remain
 			var chunks []Chunk
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)

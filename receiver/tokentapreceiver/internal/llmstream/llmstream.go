@@ -52,6 +52,9 @@ type Chunk struct {
 	// Tokens is at least 1. It is a lower bound unless Counted is set.
 	Tokens  int64
 	Counted bool
+	// AfterGap is set if an event before the chunk was skipped as too long: that may have carried
+	// tokens, so the chunk may not be the first or the next one.
+	AfterGap bool
 }
 
 // Observation is what an answer reported.
@@ -111,7 +114,7 @@ type Timings struct {
 
 // Unparsed counts the parts of an answer that could not be read.
 type Unparsed struct {
-	// TooLong counts events above Limits.EventBytes; Invalid counts events that are not
+	// TooLong counts events above Limits.EventBytes without what jsonBuffer leaves out; Invalid counts events that are not
 	// JSON; Corrupt counts breaks of the framing after which nothing more was read.
 	TooLong, Invalid, Corrupt int64
 	// Tail is set if the answer ended inside an event.

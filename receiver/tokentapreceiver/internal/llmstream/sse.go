@@ -9,17 +9,18 @@ import "bytes"
 // or CR, comments and events without data are dropped, data lines are joined with LF.
 // The bytes of the unfinished line and of the event so far share the limit.
 type sseFramer struct {
-	line, data buffer
-	name       []byte
-	hasData    bool
-	stray      bool // data holds lines without a field name that begin with a brace
-	skipLF     bool // the last line ended with CR
-	skipping   bool // the event is too long
-	inLine     bool // the line that is skipped has bytes
+	line     jsonBuffer
+	data     buffer
+	name     []byte
+	hasData  bool
+	stray    bool // data holds lines without a field name that begin with a brace
+	skipLF   bool // the last line ended with CR
+	skipping bool // the event is too long
+	inLine   bool // the line that is skipped has bytes
 }
 
 func newSSEFramer(limits Limits) sseFramer {
-	return sseFramer{line: limits.buffer(), data: limits.buffer()}
+	return sseFramer{line: limits.jsonBuffer(), data: limits.buffer()}
 }
 
 func (f *sseFramer) write(p []byte, out sink) {
@@ -43,7 +44,7 @@ func (f *sseFramer) write(p []byte, out sink) {
 			return
 		}
 		line := p[:end]
-		if held := len(f.line.bytes) > 0; held || len(line)+len(f.data.bytes) > f.line.limit {
+		if held := len(f.line.bytes) > 0; held || len(line)+len(f.data.bytes) > f.data.limit {
 			f.keep(line)
 			line = f.line.bytes
 		}
@@ -64,11 +65,14 @@ func (f *sseFramer) write(p []byte, out sink) {
 
 // keep stores a piece of a line whose end has not arrived.
 func (f *sseFramer) keep(p []byte) {
-	switch {
-	case len(p) == 0:
-	case f.skipping:
+	if len(p) == 0 {
+		return
+	}
+	if f.skipping {
 		f.inLine = true
-	case len(f.line.bytes)+len(f.data.bytes)+len(p) > f.line.limit, !f.line.add(p):
+		return
+	}
+	if f.line.limit = f.data.limit - len(f.data.bytes); !f.line.add(p) {
 		f.skip(true)
 	}
 }

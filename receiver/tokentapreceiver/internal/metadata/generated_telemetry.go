@@ -178,7 +178,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ReceiverTokenTapChunksDropped, err = builder.meter.Int64Counter(
 		"otelcol_receiver_token_tap_chunks_dropped",
-		metric.WithDescription("Chunks left out of the timeline because they exceed max_chunks_per_stream or max_memory_mib. They were forwarded. [Alpha]"),
+		metric.WithDescription("Chunks left out of the timeline because they exceed max_chunks_per_stream or max_memory_mib, or follow an event beyond max_event_bytes. They were forwarded. [Alpha]"),
 		metric.WithUnit("{chunk}"),
 	)
 	errs = errors.Join(errs, err)

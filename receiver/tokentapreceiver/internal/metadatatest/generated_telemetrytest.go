@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) receiver.Settings {
 func AssertEqualReceiverTokenTapChunksDropped(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_token_tap_chunks_dropped",
-		Description: "Chunks left out of the timeline because they exceed max_chunks_per_stream or max_memory_mib. They were forwarded. [Alpha]",
+		Description: "Chunks left out of the timeline because they exceed max_chunks_per_stream or max_memory_mib, or follow an event beyond max_event_bytes. They were forwarded. [Alpha]",
 		Unit:        "{chunk}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
