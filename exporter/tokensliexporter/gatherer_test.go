@@ -36,14 +36,16 @@ func TestScrape_HasEveryMetricAndLabel(t *testing.T) {
 		"tokenpulse_trace_time_to_answer_seconds":       3,
 	}
 	counters := map[string]float64{
-		"tokenpulse_requests_total outcome=success": 1,
-		"tokenpulse_tokens_total type=input":        100,
-		"tokenpulse_tokens_total type=output":       76,
-		"tokenpulse_tokens_total type=reasoning":    16,
-		"tokenpulse_tokens_total type=cached_input": 64,
-		"tokenpulse_tokens_total type=cache_write":  32,
-		"tokenpulse_stalls_total ":                  1,
-		"tokenpulse_stall_duration_seconds_total ":  0.75,
+		"tokenpulse_requests_total outcome=success":     1,
+		"tokenpulse_tokens_total type=input":            100,
+		"tokenpulse_tokens_total type=output":           76,
+		"tokenpulse_tokens_total type=reasoning":        16,
+		"tokenpulse_tokens_total type=cached_input":     64,
+		"tokenpulse_tokens_total type=cache_write":      32,
+		"tokenpulse_stalls_total ":                      1,
+		"tokenpulse_stall_duration_seconds_total ":      0.75,
+		"tokenpulse_speculative_accepted_tokens_total ": 9,
+		"tokenpulse_speculative_draft_tokens_total ":    12,
 	}
 	for slo, verdict := range map[string]string{"chat-tpot": "good", "chat-ttft": "bad", "answer-gap": "not_eligible", "all": "bad"} {
 		for _, v := range []string{"good", "bad", "not_eligible"} {

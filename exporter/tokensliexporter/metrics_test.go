@@ -36,8 +36,11 @@ func newProducer(t testing.TB, change func(*publish.Config)) *producer {
 	t.Helper()
 	config := publish.NewDefaultConfig()
 	config.Shared.Metrics = map[string]keeper.Metric{}
-	for _, h := range []string{"tokenpulse.time_to_first_output_token", "tokenpulse.inter_chunk_latency", "tokenpulse.output_token_rate"} {
-		config.Shared.Metrics[h] = keeper.Metric{Enabled: true}
+	for _, off := range []string{
+		"tokenpulse.time_to_first_output_token", "tokenpulse.inter_chunk_latency", "tokenpulse.output_token_rate",
+		"tokenpulse.speculative.accepted_tokens", "tokenpulse.speculative.draft_tokens",
+	} {
+		config.Shared.Metrics[off] = keeper.Metric{Enabled: true}
 	}
 	if change != nil {
 		change(&config)

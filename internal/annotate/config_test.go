@@ -32,7 +32,7 @@ func TestConfig_Default(t *testing.T) {
 		StallThreshold: 500 * time.Millisecond, Denominator: latency.AllButFirst, Omitted: [numbers.Count]bool{
 			numbers.DecodeShare: true, numbers.OutputTokenRate: true, numbers.RequestTokenRate: true, numbers.InterTokenMean: true,
 			numbers.InterChunkLatency: true, numbers.InterChunkMean: true, numbers.InterChunkP50: true, numbers.InterChunkP95: true,
-			numbers.InterChunkP99: true, numbers.InterChunkMax: true,
+			numbers.InterChunkP99: true, numbers.InterChunkMax: true, numbers.SpeculativeAcceptedTokens: true, numbers.SpeculativeDraftTokens: true,
 		},
 	}, cfg.Options())
 }

@@ -24,6 +24,7 @@ var inputs = map[string]uint64{
 var tapInputs = map[string]uint64{
 	names.Source: 1 << 8, numbers.PrefillDuration.Attribute(): 1 << 9, numbers.DecodeDuration.Attribute(): 1 << 10, numbers.NetworkDuration.Attribute(): 1 << 11,
 	names.Unparsed: 1 << 12, names.Untimed: 1 << 13, names.Uncounted: 1 << 14,
+	numbers.SpeculativeAcceptedTokens.Attribute(): 1 << 18, numbers.SpeculativeDraftTokens.Attribute(): 1 << 19,
 }
 
 // RemoveAnnotations removes the attributes under our prefix from a span, unless they are inputs, and

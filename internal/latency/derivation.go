@@ -39,6 +39,7 @@ func (d *derivation) derive() {
 	d.phases(first)
 	d.rejectNegativeTokens()
 	d.cachedInput()
+	d.speculation()
 	d.detectBuffering(first)
 	d.rates()
 	d.gaps()
@@ -197,6 +198,15 @@ func (d *derivation) cachedInput() {
 	input, cached := d.request.InputTokens, d.request.CachedInputTokens
 	if input.Known && cached.Known && input.Value > 0 && 0 <= cached.Value && cached.Value <= input.Value {
 		d.latency.Measures[numbers.CachedInputShare] = Measure{Value: float64(cached.Value) / float64(input.Value), Known: true}
+	}
+}
+
+// speculation sets the counts of speculative decoding, if they are plausible.
+func (d *derivation) speculation() {
+	accepted, draft := d.request.AcceptedTokens, d.request.DraftTokens
+	if accepted.Known && draft.Known && 0 <= accepted.Value && accepted.Value <= draft.Value {
+		d.latency.Measures[numbers.SpeculativeAcceptedTokens] = Measure{Value: float64(accepted.Value), Known: true}
+		d.latency.Measures[numbers.SpeculativeDraftTokens] = Measure{Value: float64(draft.Value), Known: true}
 	}
 }
 

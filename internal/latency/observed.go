@@ -41,6 +41,8 @@ type Observed struct {
 	// InputTokens is the reported number of input tokens, and CachedInputTokens that of those which were
 	// read from a cache.
 	InputTokens, CachedInputTokens optional.Value[int64]
+	// AcceptedTokens and DraftTokens are the reported counts of speculative decoding.
+	AcceptedTokens, DraftTokens optional.Value[int64]
 	// FirstChunksDropped and LastChunksDropped count the chunks that a limit dropped
 	// from the beginning and the end of the timeline.
 	FirstChunksDropped, LastChunksDropped int64

@@ -180,6 +180,25 @@ func TestAnalyze_CachedInputShare(t *testing.T) {
 	}
 }
 
+func TestAnalyze_SpeculativeDecoding(t *testing.T) {
+	known := optional.Of[int64]
+	for situation, test := range map[string]struct {
+		accepted, draft         optional.Value[int64]
+		wantAccepted, wantDraft Measure
+	}{
+		"some accepted":        {known(10), known(129), Measure{Value: 10, Known: true}, Measure{Value: 129, Known: true}},
+		"nothing proposed":     {known(0), known(0), Measure{Known: true}, Measure{Known: true}},
+		"more than proposed":   {known(5), known(4), Measure{}, Measure{}},
+		"fewer than none":      {known(-1), known(4), Measure{}, Measure{}},
+		"no report of drafts":  {known(5), optional.Value[int64]{}, Measure{}, Measure{}},
+		"no report of accepts": {optional.Value[int64]{}, known(5), Measure{}, Measure{}},
+	} {
+		got := analyze(t, standard, Observed{Duration: ms, AcceptedTokens: test.accepted, DraftTokens: test.draft}, nil)
+		require.Equal(t, test.wantAccepted, got.Measures[numbers.SpeculativeAcceptedTokens], situation)
+		require.Equal(t, test.wantDraft, got.Measures[numbers.SpeculativeDraftTokens], situation)
+	}
+}
+
 func TestAnalyze_ChunkCountOfFrames(t *testing.T) {
 	unwatched := analyze(t, standard, Observed{Duration: time.Second, TokensNotObserved: true}, nil)
 	require.False(t, unwatched.Measures[numbers.ChunkCount].Known, "chunks were not observed")

@@ -40,6 +40,8 @@ const (
 	TokenCountMismatch
 	ClockAnomalies
 	CachedInputShare
+	SpeculativeAcceptedTokens
+	SpeculativeDraftTokens
 
 	InputTokens
 	OutputTokens
@@ -155,7 +157,7 @@ var GapPercentiles = [...]ID{InterTokenP50, InterTokenP95, InterTokenP99, InterC
 
 // Sums holds the numbers whose metric is a sum. Stored histories have them in this order, so append
 // new ones.
-var Sums = [...]ID{InputTokens, OutputTokens, ReasoningTokens, CachedInputTokens, StallCount, StallDuration, CacheWriteInputTokens}
+var Sums = [...]ID{InputTokens, OutputTokens, ReasoningTokens, CachedInputTokens, StallCount, StallDuration, CacheWriteInputTokens, SpeculativeAcceptedTokens, SpeculativeDraftTokens}
 
 // Usage holds the counts of tokens that a service reports.
 var Usage = func() (all []ID) {

@@ -114,6 +114,8 @@ var Table = [Count]Number{
 		Attribute: "tokenpulse.cached_input.share", Unit: Ratio,
 		Meaning: "Cached input tokens / input tokens, 0 to 1. Missing unless both are reported.",
 	},
+	SpeculativeAcceptedTokens: ofSpeculation("accepted_tokens", "Draft tokens of speculative decoding that the model accepted"),
+	SpeculativeDraftTokens:    ofSpeculation("draft_tokens", "Draft tokens of speculative decoding"),
 
 	InputTokens: {
 		Attribute: names.GenAIInputTokens, Unit: Tokens, Whole: true, Metric: tokens, Type: names.TokensInput,
@@ -160,6 +162,16 @@ var Table = [Count]Number{
 // ofGaps returns the row of a statistic of the gaps of a request.
 func ofGaps(name, meaning string, full bool) Number {
 	return Number{Attribute: names.Prefix + name, Unit: Seconds, Full: full, Judged: true, Meaning: meaning}
+}
+
+// ofSpeculation returns the row of a count of speculative decoding.
+func ofSpeculation(name, meaning string) Number {
+	attribute := names.Prefix + "speculative." + name
+	return Number{
+		Attribute: attribute, Unit: Tokens, Whole: true, Full: true,
+		Meaning: meaning + ". Missing unless the service reports it to token_tap.",
+		Metric:  Metric{attribute, Tokens, meaning + ". Needs `detail: full` of token_latency."}, Off: true,
+	}
 }
 
 // ofModality returns the row of the tokens of a type that are of one modality.

@@ -68,15 +68,15 @@ type Counter struct {
 	Indicator, Reason string
 	// Cause is the value of the label `cause`, or empty.
 	Cause string
-	// Whole means that the sum is a whole number.
-	Whole bool
+	// Whole means that the sum is a whole number, and Off that the metric is off by default.
+	Whole, Off bool
 }
 
 // Counters holds the metric of each Count.
 var Counters = func() (all [counts]Counter) {
 	for _, id := range numbers.Sums {
 		row, c := id.Row(), countOf[id]
-		all[c] = Counter{Count: c, Metric: row.Metric, Type: row.Type, Whole: row.Whole}
+		all[c] = Counter{Count: c, Metric: row.Metric, Type: row.Type, Whole: row.Whole, Off: row.Off}
 	}
 	for i, indicator := range names.UnmeasuredIndicators {
 		for j, reason := range names.UnmeasuredReasons {

@@ -48,7 +48,7 @@ const Largest = sketch.MaxValue
 var Contributing = func() []numbers.ID {
 	all := []numbers.ID{numbers.ChunkCount, numbers.TokenCount, numbers.ClockAnomalies, numbers.CachedInputShare, numbers.InterTokenMax, numbers.InterChunkMax}
 	all = append(all, numbers.Usage...)
-	all = append(all, numbers.StallCount, numbers.StallDuration)
+	all = append(all, numbers.StallCount, numbers.StallDuration, numbers.SpeculativeAcceptedTokens, numbers.SpeculativeDraftTokens)
 	for _, id := range numbers.Histograms {
 		if id < numbers.Singles {
 			all = append(all, id)

@@ -25,7 +25,7 @@ var metricDefaults = func() map[string]bool {
 		defaults[row.Metric.Name+names.SuffixPercentile] = row.Percentiles
 	}
 	for _, c := range Counters {
-		defaults[c.Name] = true
+		defaults[c.Name] = !c.Off
 	}
 	for _, m := range append(Gauges[:], Requests, SLORequests, StreamsOpen) {
 		defaults[m.Name] = true

@@ -31,6 +31,8 @@ func TestSelection_Defaults(t *testing.T) {
 		"tokenpulse.output_token_rate",
 		"tokenpulse.output_token_rate.percentile",
 		"tokenpulse.phase.duration.percentile",
+		"tokenpulse.speculative.accepted_tokens",
+		"tokenpulse.speculative.draft_tokens",
 		"tokenpulse.time_to_first_output_token",
 		"tokenpulse.time_to_first_output_token.percentile",
 		"tokenpulse.trace.time_to_answer.percentile",

@@ -33,6 +33,10 @@ var tokenTap = reader{
 			o.Request.TokensNotObserved = true // they may be in what could not be read
 		case names.Uncounted:
 			o.Request.TokensAssumed = v.Bool()
+		case numbers.SpeculativeAcceptedTokens.Attribute():
+			o.Request.AcceptedTokens = integer(v, &o.Unusable)
+		case numbers.SpeculativeDraftTokens.Attribute():
+			o.Request.DraftTokens = integer(v, &o.Unusable)
 		case numbers.NetworkDuration.Attribute():
 			o.Request.Network = durationIn(time.Second, v, &o.Unusable)
 		default:

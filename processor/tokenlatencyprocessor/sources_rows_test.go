@@ -42,7 +42,7 @@ var sourceRows = []sourceRow{
 		more:    "the event `scheduled`, for queue and an exact prefill",
 	},
 	{system: "`token_stream`, with `scheduled`", folders: []string{"queue_known"}},
-	{system: "`token_tap`, with timings of the service", folders: []string{"token_tap_service_timings"}},
+	{system: "`token_tap`, with timings of the service", folders: []string{"token_tap_service_timings", "token_tap_speculative"}},
 	{
 		system: "OpenTelemetry conventions: .NET (Microsoft.Extensions.AI)", folders: []string{"semconv_dotnet"},
 		reasons: []reason{prefillHoldsQueue, untilTheEnd},
@@ -198,6 +198,7 @@ var caseRows = []caseRow{
 	{"`token_tap`, without usage", "token_tap_uncounted"},
 	{"`token_tap`, not streamed", "token_tap_not_streaming"},
 	{"`token_tap`, not streamed though the request asked for it", "token_tap_stream_stopped"},
+	{"`token_tap`, an event before the first known token was too long", "token_tap_unparsed"},
 	{"OpenLLMetry, Python, not streamed", "openllmetry_not_streaming"},
 	{"OpenLLMetry, Python, aborted by the client", "openllmetry_old_names"},
 	{"Vercel AI SDK v6, not streamed", "vercel_ai_generate"},

@@ -121,7 +121,10 @@ func removeTimelines(attributes pcommon.Map) {
 }
 
 // tapInputs are those that only spans of token_tap may carry.
-var tapInputs = []string{names.Source, "tokenpulse.prefill.duration", "tokenpulse.decode.duration", "tokenpulse.network.duration", names.Unparsed, names.Untimed, names.Uncounted}
+var tapInputs = []string{
+	names.Source, "tokenpulse.prefill.duration", "tokenpulse.decode.duration", "tokenpulse.network.duration", "tokenpulse.speculative.accepted_tokens",
+	"tokenpulse.speculative.draft_tokens", names.Unparsed, names.Untimed, names.Uncounted,
+}
 
 func TestTrust_KeepsWhatTokenTapWrites(t *testing.T) {
 	for _, a := range ourAttributes {

@@ -132,6 +132,8 @@ func (c *call) putTimings(attributes pcommon.Map, o *llmstream.Observation, e en
 	putDuration(attributes, numbers.QueueDuration.Attribute(), o.Timings.Queue)
 	putDuration(attributes, numbers.PrefillDuration.Attribute(), o.Timings.Prefill)
 	putDuration(attributes, numbers.DecodeDuration.Attribute(), o.Timings.Decode)
+	putCount(attributes, numbers.SpeculativeAcceptedTokens.Attribute(), o.AcceptedTokens)
+	putCount(attributes, numbers.SpeculativeDraftTokens.Attribute(), o.DraftTokens)
 	if c.line.Len() > 0 && !c.startUnseen {
 		putDuration(attributes, numbers.NetworkDuration.Attribute(), networkOf(time.Duration(c.line.First()-c.start), &o.Timings))
 	}

@@ -351,6 +351,21 @@ func TestSpan_TimingsOfTheService(t *testing.T) {
 	require.InDelta(t, firstToken-0.03, all["tokenpulse.network.duration"], 2e-6)
 }
 
+// vLLM's time to first token begins when the request is scheduled, so it is the prefill.
+func TestSpan_MetricsOfVLLM(t *testing.T) {
+	p := start(t, func(w http.ResponseWriter, _ *http.Request) {
+		stream(w)(roleEvent + tokenEvent + finishEvent + `data: {"object":"chat.completion.chunk","choices":[],"usage":{"completion_tokens":4},` +
+			`"metrics":{"queue_time_ms":10,"time_to_first_token_ms":20.5,"generation_time_ms":30,"speculative_decoding":{"num_accepted_draft_tokens":3,"num_draft_tokens":7}}}` + "\n\n" + doneEvent)
+	})
+	p.post(chatPath, chatRequest)
+	all := attributes(p.span())
+	require.InDelta(t, 0.01, all["tokenpulse.queue.duration"], 1e-9)
+	require.InDelta(t, 0.0205, all["tokenpulse.prefill.duration"], 1e-9)
+	require.InDelta(t, 0.03, all["tokenpulse.decode.duration"], 1e-9)
+	require.EqualValues(t, 3, all["tokenpulse.speculative.accepted_tokens"])
+	require.EqualValues(t, 7, all["tokenpulse.speculative.draft_tokens"])
+}
+
 func TestSpan_OtherTrafficHasNone(t *testing.T) {
 	p := start(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

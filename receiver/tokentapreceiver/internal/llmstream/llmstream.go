@@ -77,6 +77,8 @@ type Observation struct {
 	// UsageFinal is false if only a seed or a running total was reported.
 	UsageFinal bool
 	Timings    Timings
+	// AcceptedTokens and DraftTokens are counts of speculative decoding.
+	AcceptedTokens, DraftTokens optional.Value[int64]
 
 	// Events counts all events, TokenChunks those with tokens, by channel in ByChannel
 	// (index: bit of Channels). Tokens is the sum over the chunks.

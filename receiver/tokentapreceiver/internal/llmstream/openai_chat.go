@@ -47,7 +47,7 @@ func readOpenAIChat(_ event, v value, r *record) {
 		case "modality":
 			modality = m
 		case "metrics":
-			r.observation.Timings.vLLM(m)
+			readVLLMMetrics(m, &r.observation)
 		case "time_info": // of Cerebras
 			r.observation.Timings.usageTimings(m)
 		case "latency_checkpoint":

@@ -40,7 +40,7 @@ func readOpenAICompletions(_ event, v value, r *record) {
 		case "usage":
 			usage = m
 		case "metrics":
-			r.observation.Timings.vLLM(m)
+			readVLLMMetrics(m, &r.observation)
 		case "time_info": // of Cerebras
 			r.observation.Timings.usageTimings(m)
 		}

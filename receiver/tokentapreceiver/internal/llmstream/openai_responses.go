@@ -108,7 +108,7 @@ func readResponse(response value, r *record) {
 		case "usage":
 			usage = m
 		case "metrics":
-			r.observation.Timings.vLLM(m)
+			readVLLMMetrics(m, &r.observation)
 		case "error":
 			failure = m
 		}

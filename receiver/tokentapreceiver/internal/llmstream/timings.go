@@ -41,11 +41,14 @@ func (t *Timings) usageTimings(usage value) {
 	}
 }
 
-// vLLM reads the metrics of a vLLM server. Its time to first token leaves out the queue.
-func (t *Timings) vLLM(metrics value) {
-	setDuration(&t.Queue, metrics.get("queue_time_ms"), time.Millisecond)
-	setDuration(&t.Prefill, metrics.get("time_to_first_token_ms"), time.Millisecond)
-	setDuration(&t.Decode, metrics.get("generation_time_ms"), time.Millisecond)
+// readVLLMMetrics reads the metrics of a vLLM server. Its time to first token leaves out the queue.
+func readVLLMMetrics(metrics value, o *Observation) {
+	setDuration(&o.Timings.Queue, metrics.get("queue_time_ms"), time.Millisecond)
+	setDuration(&o.Timings.Prefill, metrics.get("time_to_first_token_ms"), time.Millisecond)
+	setDuration(&o.Timings.Decode, metrics.get("generation_time_ms"), time.Millisecond)
+	speculative := metrics.get("speculative_decoding")
+	setCount(&o.AcceptedTokens, speculative.get("num_accepted_draft_tokens"))
+	setCount(&o.DraftTokens, speculative.get("num_draft_tokens"))
 }
 
 // llamaCpp reads the timings of a llama.cpp server.

@@ -238,6 +238,14 @@ func TestTimings_OfEnginesInTheAnswer(t *testing.T) {
 	}
 }
 
+func TestDecoder_ReadsSpeculativeDecodingOfVLLM(t *testing.T) {
+	s := decode(AnswerHead{Path: "/v1/chat/completions"}, testLimits, []byte(sse(chatEvent("a"),
+		`{"object":"chat.completion.chunk","choices":[],"usage":{"completion_tokens":35},"metrics":{"speculative_decoding":{"num_spec_steps":43,"num_accepted_draft_tokens":10,"num_draft_tokens":129}}}`,
+	)))
+	assert.Equal(t, optional.Of[int64](10), s.AcceptedTokens)
+	assert.Equal(t, optional.Of[int64](129), s.DraftTokens)
+}
+
 func TestWorkersAI_TakesTheModelOfThePath(t *testing.T) {
 	const path = "/client/v4/accounts/x/ai/run/@cf/meta/llama-3.1-8b-instruct"
 	assert.Equal(t, "@cf/meta/llama-3.1-8b-instruct", decode(AnswerHead{Path: path}, testLimits, []byte(sse(`{"response":"a"}`))).Model)

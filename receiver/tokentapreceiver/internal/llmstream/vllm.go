@@ -31,5 +31,5 @@ func readVLLM(_ event, v value, r *record) {
 	r.id(v.get("request_id"))
 	r.model(v.get("model"))
 	readChatUsage(v.get("usage"), finished, read, r)
-	r.observation.Timings.vLLM(v.get("metrics"))
+	readVLLMMetrics(v.get("metrics"), &r.observation)
 }
