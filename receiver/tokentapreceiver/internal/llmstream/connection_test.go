@@ -26,10 +26,16 @@ type call struct {
 	Start, Ended int64
 	Seen         bool
 	Times        []int64
+	AfterGap     int // chunks
 	Observation
 }
 
-func (c *call) Chunk(chunk Chunk)             { c.Times = append(c.Times, chunk.Time) }
+func (c *call) Chunk(chunk Chunk) {
+	if c.Times = append(c.Times, chunk.Time); chunk.AfterGap {
+		c.AfterGap++
+	}
+}
+
 func (c *call) End(o Observation, time int64) { c.Observation, c.Ended = o, time }
 
 // connect decodes a connection and collects its responses.
@@ -421,4 +427,17 @@ func FuzzConnection(f *testing.F) {
 		}
 		require.Equal(t, pass(nil), pass(sizes))
 	})
+}
+
+// A message that is skipped for its length may belong to any open response, or to the next one if none is open.
+func TestConnection_MarksChunksAfterAMessageThatWasSkipped(t *testing.T) {
+	long := `{"type":"response.output_text.delta","response_id":"a","delta":"` + strings.Repeat("x", 2000) + `"}`
+	got := converse(realtime, Limits{EventBytes: 1000}, 0, nil,
+		created("a"), delta("a"), created("b"), long, delta("a"), delta("b"), done("a", 3), done("b", 1),
+		created("c"), delta("c"), done("c", 1), long, created("d"), delta("d"), done("d", 2), created("e"), delta("e"), done("e", 1),
+	)
+	require.Len(t, got, 5)
+	for i, want := range []int{1, 1, 0, 1, 0} {
+		assert.Equal(t, want, got[i].AfterGap, "response %d", i)
+	}
 }

@@ -5,7 +5,9 @@ package llmstream
 
 import (
 	"bytes"
+	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -117,6 +119,52 @@ func TestDecoder_ElidesTheSameForEveryCut(t *testing.T) {
 	for at := range body {
 		require.Equal(t, whole, decode(x, limits, body, at), "cut at %d", at)
 	}
+}
+
+// randomJSON returns a value with long strings and arrays now and then.
+func randomJSON(random *rand.Rand, depth int) string {
+	switch kind := random.IntN(7); {
+	case kind == 0 && depth > 0:
+		var members []string
+		for range random.IntN(4) {
+			members = append(members, `"`+otherTexts[random.IntN(8)]+`": `+randomJSON(random, depth-1))
+		}
+		return "{" + strings.Join(members, ",") + "}"
+	case kind <= 2 && depth > 0:
+		elements := slices.Repeat([]string{randomJSON(random, depth-1)}, random.IntN(4)*random.IntN(4))
+		return "[" + strings.Join(elements, " ,") + "]"
+	case kind <= 4:
+		var text string
+		for range random.IntN(30) * random.IntN(3) {
+			text += []string{"a", "é", "\\n", "\\u00e9", "\\\"", "\\\\", "]", ",", "{"}[random.IntN(9)]
+		}
+		return `"` + text + `"`
+	default:
+		return []string{"null", "true", "-1.5e3", "12345"}[random.IntN(4)]
+	}
+}
+
+func TestElision_KeepsAPartOfRandomJSON(t *testing.T) {
+	random := rand.New(rand.NewPCG(36, 3))
+	elided := 0
+	for range 20_000 {
+		text := "[" + randomJSON(random, 5) + "," + randomJSON(random, 5) + "]"
+		v, ok := parse([]byte(text))
+		require.True(t, ok, text)
+		got, fits := elidedTo(256, text)
+		if !fits {
+			continue
+		}
+		left, ok := parse([]byte(got))
+		require.True(t, ok, "%s became %s", text, got)
+		requirePart(t, left, v)
+		if len(text) <= 256 {
+			require.Equal(t, text, got)
+		} else {
+			elided++
+		}
+	}
+	require.Greater(t, elided, 500)
 }
 
 // FuzzElision compares what remains of a text at a low limit with the text: it is JSON if the text is, its members have the same
