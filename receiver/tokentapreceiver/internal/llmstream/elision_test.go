@@ -5,6 +5,7 @@ package llmstream
 
 import (
 	"bytes"
+	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -111,10 +112,13 @@ func TestDecoder_ElidesTheSameForEveryCut(t *testing.T) {
 		`{"object":"text_completion","choices":[{"index":0,"text":"`+strings.Repeat(`b\n\u00e9`, 40)+`","token_ids":[3]}]}`,
 		`{"object":"text_completion","choices":[{"index":0,"text":"","p":"`+strings.Repeat("b", 300)+`"}]}`,
 		`{"object":"text_completion","choices":[{"index":0,"text":"c","token_ids":[4],"finish_reason":"stop"}],`+strings.Repeat(`"a":1,`, 40)+`"usage":{}}`,
+		`{"object":"text_completion","choices":[{"index":0,"text":"d","token_ids":[5]}]}`,
 	))
 	whole := decode(x, limits, body)
-	require.Len(t, whole.Chunks, 2)
-	assert.Equal(t, "0c2 1c1", describe(whole.Chunks[0])+" "+describe(whole.Chunks[1]))
+	require.Len(t, whole.Chunks, 3)
+	for i, want := range []string{"0c2 false", "1c1 false", "4c1 true"} {
+		assert.Equal(t, want, fmt.Sprint(describe(whole.Chunks[i]), " ", whole.Chunks[i].AfterGap))
+	}
 	assert.Equal(t, Unparsed{TooLong: 1}, whole.Unparsed, "an object of many members")
 	for at := range body {
 		require.Equal(t, whole, decode(x, limits, body, at), "cut at %d", at)

@@ -79,6 +79,7 @@ func checkFramer(t *testing.T, create func() framer, body, sizes []byte) found {
 
 func FuzzSSE(f *testing.F) {
 	f.Add([]byte("event: a\r\ndata: {\"a\":1}\r\n\r\n: c\ndata:b\ndata:c\n\ndata: [DONE]"), []byte{0, 3})
+	f.Add([]byte("data: 0123456789012345678901234\ndata: 0123456789012345678901234\n\n"), []byte{0}) // each fits
 	f.Add([]byte("data: "+string(make([]byte, limitInFuzz))+"\n\nid: 1\r\rerror: {}\n\n{\n}\n\n"), []byte{7})
 	f.Fuzz(func(t *testing.T, body, sizes []byte) {
 		checkFramer(t, func() framer { f := newSSEFramer(Limits{EventBytes: limitInFuzz}); return &f }, body, sizes)
