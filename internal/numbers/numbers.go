@@ -157,7 +157,10 @@ var GapPercentiles = [...]ID{InterTokenP50, InterTokenP95, InterTokenP99, InterC
 
 // Sums holds the numbers whose metric is a sum. Stored histories have them in this order, so append
 // new ones.
-var Sums = [...]ID{InputTokens, OutputTokens, ReasoningTokens, CachedInputTokens, StallCount, StallDuration, CacheWriteInputTokens, SpeculativeAcceptedTokens, SpeculativeDraftTokens}
+var Sums = [...]ID{
+	InputTokens, OutputTokens, ReasoningTokens, CachedInputTokens, StallCount, StallDuration, CacheWriteInputTokens,
+	SpeculativeAcceptedTokens, SpeculativeDraftTokens,
+}
 
 // Usage holds the counts of tokens that a service reports.
 var Usage = func() (all []ID) {

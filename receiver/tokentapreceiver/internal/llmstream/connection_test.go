@@ -431,7 +431,7 @@ func FuzzConnection(f *testing.F) {
 
 // A message that is skipped for its length may belong to any open response, or to the next one if none is open.
 func TestConnection_MarksChunksAfterAMessageThatWasSkipped(t *testing.T) {
-	long := `{"type":"response.output_text.delta","response_id":"a","delta":"` + strings.Repeat("x", 2000) + `"}`
+	long := `{"type":"response.output_text.delta","response_id":"a",` + strings.Repeat(`"a":1,`, 400) + `"delta":"b"}`
 	got := converse(realtime, Limits{EventBytes: 1000}, 0, nil,
 		created("a"), delta("a"), created("b"), long, delta("a"), delta("b"), done("a", 3), done("b", 1),
 		created("c"), delta("c"), done("c", 1), long, created("d"), delta("d"), done("d", 2), created("e"), delta("e"), done("e", 1),
@@ -440,4 +440,15 @@ func TestConnection_MarksChunksAfterAMessageThatWasSkipped(t *testing.T) {
 	for i, want := range []int{1, 1, 0, 1, 0} {
 		assert.Equal(t, want, got[i].AfterGap, "response %d", i)
 	}
+}
+
+func TestConnection_ReadsAroundLongStrings(t *testing.T) {
+	image := `{"type":"response.image_generation_call.partial_image","response_id":"a","partial_image_b64":"` + strings.Repeat("A", 5000) + `"}`
+	finished := strings.Replace(done("a", 3), `"status"`, `"output":[{"result":"`+strings.Repeat("A", 5000)+`"}],"status"`, 1)
+	got := converse(realtime, Limits{EventBytes: 1000}, 0, nil, created("a"), image, delta("a"), finished)
+	require.Len(t, got, 1)
+	assert.Equal(t, []int64{2}, got[0].Times)
+	assert.Zero(t, got[0].AfterGap)
+	assert.Equal(t, optional.Of[int64](3), got[0].Reported.Output)
+	assert.Equal(t, Unparsed{}, got[0].Unparsed)
 }

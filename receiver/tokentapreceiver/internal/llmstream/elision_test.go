@@ -202,6 +202,7 @@ func FuzzElision(f *testing.F) {
 // requirePart requires that what remains of a value has the same members, the first elements of an array, and the beginning of
 // a string.
 func requirePart(t *testing.T, left, v value) {
+	t.Helper()
 	switch {
 	case v.isObject():
 		var names []string

@@ -5,8 +5,8 @@ package llmstream
 
 // Limits bound the memory of a decoder.
 type Limits struct {
-	// EventBytes bounds what is held of an event. An event of JSON that is longer without the rest of its long strings and
-	// arrays is skipped, and so is any longer message of a connection or frame of AWS.
+	// EventBytes bounds what is held of an event. A longer one is read as jsonBuffer has it, and skipped if that is still too
+	// long. Longer frames of AWS, and longer messages of a connection that are compressed or the client's, are skipped.
 	EventBytes int
 	// Memory is charged with what the decoder holds. Events that it has no room for are
 	// skipped as too long. It may be nil.

@@ -26,7 +26,7 @@ const (
 // masks its frames. Reserved bits mean an extension; permessage-deflate is read if it was
 // agreed on. Anything else ends the reading.
 type webSocketFramer struct {
-	message    buffer
+	message    jsonBuffer
 	head       [14]byte
 	have       int // bytes of the frame's head
 	need       int // its size
@@ -44,7 +44,7 @@ type webSocketFramer struct {
 // newWebSocketFramer returns a framer of the client's or the server's side. extensions is
 // the server's Sec-WebSocket-Extensions.
 func newWebSocketFramer(limits Limits, client bool, extensions string) webSocketFramer {
-	f := webSocketFramer{message: limits.buffer()}
+	f := webSocketFramer{message: limits.jsonBuffer()}
 	forgets := "server_no_context_takeover"
 	if client {
 		f.masks, forgets = bitMasked, "client_no_context_takeover"
@@ -71,7 +71,7 @@ func (f *webSocketFramer) write(p []byte, out sink) {
 		}
 		n := int(min(f.left, uint64(len(p))))
 		if !f.control && !f.skipping {
-			if f.skipping = !f.message.add(p[:n]); f.masks != 0 && !f.skipping {
+			if f.skipping = !f.keep(p[:n]); f.masks != 0 && !f.skipping {
 				f.unmask(f.message.bytes[len(f.message.bytes)-n:])
 			}
 		}
@@ -81,6 +81,14 @@ func (f *webSocketFramer) write(p []byte, out sink) {
 			f.finish(out)
 		}
 	}
+}
+
+// keep stores a part of a message. Bytes that are compressed or masked are no JSON yet.
+func (f *webSocketFramer) keep(p []byte) bool {
+	if f.compressed || f.masks != 0 {
+		return f.message.buffer.add(p)
+	}
+	return f.message.add(p)
 }
 
 // headBytes returns the size of a frame's head by its second byte.
@@ -159,7 +167,7 @@ func (f *webSocketFramer) finish(out sink) {
 	f.open = false
 	text := f.message.bytes
 	if f.compressed && !f.skipping {
-		if f.skipping = !f.message.add([]byte(messageTail)); !f.skipping {
+		if f.skipping = !f.keep([]byte(messageTail)); !f.skipping {
 			var err error
 			text, err = f.inflater.inflate(f.message.bytes)
 			if f.skipping = errors.Is(err, errTooLong); err != nil && !f.skipping {
