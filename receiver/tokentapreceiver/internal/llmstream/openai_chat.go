@@ -206,7 +206,7 @@ func readChatDelta(delta, modality value, r *record) (tokenID bool) {
 			tokenID = m.isNumber()
 		}
 	}
-	if modality.isString() && !modality.is("text") {
+	if modality.hasText() && !bytes.EqualFold(modality.raw(), []byte("text")) {
 		return tokenID
 	}
 	r.text(Content, content)

@@ -43,7 +43,7 @@ func TestDecoder_KnowsWhichEventsAreTokens(t *testing.T) {
 				chunk(`{"content":"a"}`, ""),
 				`{"object":"chat.completion.chunk","modality":"audio","choices":[{"index":0,"delta":{"content":"UklGRg=="}}]}`,
 				chunk(`{"content":"UklGRg=="}`, `,"modality":"audio"`), chunk(`{"content":"UklGRg==","modality":"audio"}`, ""), chunk(`{"modality":"audio","content":"UklGRg=="}`, ""),
-				`{"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"b"},"finish_reason":"stop"}],"modality":"text"}`,
+				`{"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"b"},"finish_reason":"stop"}],"modality":"TEXT"}`,
 			), OpenAIChat, "0c? 5c?", "stop", "", -1, true,
 		},
 		{
