@@ -190,6 +190,8 @@ func startCollector(t *testing.T, config string, more ...string) *collector {
 		"--set", "receivers.token_stream.protocols.http.endpoint=" + c.http,
 		"--set", "receivers.token_stream.protocols.grpc.endpoint=" + c.grpc,
 		"--set", "exporters.token_sli.endpoint=" + c.metrics,
+		// Tests have seconds where users have minutes. TestFirstErrors has a scaled zero_for.
+		"--set", "exporters.token_sli.zero_for=0s",
 	}, more...)
 	c.process = start(t, underTest(t), arguments...)
 	c.waitFor(t, c.metricsURL())
