@@ -57,6 +57,7 @@ func TestConfig_ReadsKeys(t *testing.T) {
 	require.InDeltaSlice(t, []float64{0.5, 0.999}, config.options().Quantiles, 1e-12)
 	require.Equal(t, series.Selection{"tokenpulse.output_token_rate": true, "tokenpulse.phase.duration": false}, config.options().Metrics)
 	require.Equal(t, []time.Duration{30 * time.Second, 90 * time.Second}, config.Windows)
+	require.Equal(t, time.Minute, config.ZeroFor)
 	require.Equal(t, map[string][]float64{"inter_token_latency": {0.001, 0.01, 0.1}, "phase.duration": {1, 10}}, config.ClassicBuckets)
 
 	require.Equal(t, []keeper.Objective{
@@ -113,6 +114,8 @@ func TestConfig_RejectsInvalidKeys(t *testing.T) {
 		"metric_unknown":               "`metrics` has the unknown metric \"tokenpulse.ttft\"; valid names: tokenpulse.inter_chunk_latency,",
 		"metric_empty":                 "`enabled` is missing",
 		"metric_unknown_key":           "enabld",
+		"zero_for_negative":            "`zero_for` is -1s; use at least the scrape interval",
+		"zero_for_too_long":            "`zero_for` is 11m0s; use at least the scrape interval of Prometheus, up to 10m0s, or 0",
 		"window_zero":                  "`windows` has 0s",
 		"window_too_long":              "`windows` has 48h0m0s",
 		"window_broken_second":         "whole seconds",
