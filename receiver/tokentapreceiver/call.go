@@ -7,10 +7,12 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/outcome"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/llmstream"
 )
@@ -38,7 +40,6 @@ const (
 	errorUpstreamUnreachable = "upstream_unreachable"
 	errorForeignUpgrade      = "unexpected_upgrade"
 	errorUpstreamCut         = "upstream_cut"
-	errorEmptyAnswer         = "empty_answer"
 )
 
 // Values of part for failures of the tap itself.
@@ -109,37 +110,70 @@ type ending struct {
 	unparsed []string
 }
 
+// ending says how the call ended: as the transport or the answer reports it, else by the rules that all paths share.
 func (d *decoding) ending(o *llmstream.Observation, refused bool) (e ending) {
 	e.unparsed = d.unparsed(o, refused)
+	unread := e.unparsed != nil || d.panicked.Load() // tokens, and the end, may be among what could not be read
+	facts := outcome.Facts{
+		Token:     o.TokenChunks > 0 || unread,
+		Tokenless: d.mayBeTokenless(o),
+	}
+	for _, reason := range o.FinishReasons {
+		facts.Reason = facts.Reason.Worse(reason)
+	}
 	failed := d.status >= http.StatusBadRequest
 	switch {
 	case o.Error != "" && (!failed || o.Error != llmstream.ErrorMessageOnly):
-		e.outcome, e.kind = names.OutcomeError, o.Error
+		facts.Reported, facts.ErrorType = names.OutcomeError, o.Error
 	case failed:
-		e.outcome, e.kind = names.OutcomeError, strconv.Itoa(d.status)
-	case o.Cancelled:
-		e.outcome = names.OutcomeCancelled
+		facts.Reported, facts.ErrorType = names.OutcomeError, strconv.Itoa(d.status)
+	case o.Cancelled, facts.Reason.Meaning == outcome.Aborted && d.clientGone(): // the engine stopped for its client
+		facts.Reported = names.OutcomeCancelled
+	case !refused && d.isUnexpected(o):
+		facts.Reported, facts.ErrorType = names.OutcomeError, outcome.UnexpectedAnswer
 	case o.Ended:
-		e.outcome = names.OutcomeSuccess
 	case o.Evicted, d.expired, d.receiver.closing.Load():
-		e.outcome, e.cut = names.OutcomeIncomplete, true
+		facts.Reported, e.cut = names.OutcomeIncomplete, true
 	case d.clientGone():
-		e.outcome = names.OutcomeCancelled
+		facts.Reported = names.OutcomeCancelled
 	case d.status == 0:
-		e.outcome, e.kind = names.OutcomeError, errorUpstreamUnreachable
-		if _, broken := d.copied.state(); broken != nil {
-			e.kind = refusalOfBody(broken).reason
-		} else if errors.Is(d.forwarded.upstreamError, errForeignUpgrade) {
-			e.kind = errorForeignUpgrade
-		}
-	case d.forwarded.complete && (e.unparsed != nil || d.panicked.Load()): // the end may be among what could not be read
-		e.outcome = names.OutcomeSuccess
-	case d.forwarded.complete && !d.forwarded.received && d.upgraded == nil:
-		e.outcome, e.kind = names.OutcomeError, errorEmptyAnswer
+		facts.Reported, facts.ErrorType = names.OutcomeError, d.unreachable()
+	case d.forwarded.complete && unread:
+	case d.forwarded.complete && (!d.forwarded.received || o.Format == "" || o.Events == 0) && d.upgraded == nil:
+		facts.Reported, facts.ErrorType = names.OutcomeError, outcome.EmptyAnswer
 	default:
 		e.outcome, e.kind = names.OutcomeIncomplete, errorUpstreamCut
+		return e
 	}
+	e.outcome, e.kind = outcome.Of(&facts)
 	return e
+}
+
+// mayBeTokenless reports whether a complete answer may have no token.
+func (d *decoding) mayBeTokenless(o *llmstream.Observation) bool {
+	loads := slices.Equal(o.FinishReasons, []string{"load"}) || slices.Equal(o.FinishReasons, []string{"unload"}) // of Ollama
+	return o.Usage().Output.Value > 0 || o.OtherOutput || d.facts.NoTokens || loads
+}
+
+// isUnexpected reports whether the answer is not of the format that it was asked for, such as a web page.
+func (d *decoding) isUnexpected(o *llmstream.Observation) bool {
+	return d.forwarded.complete && d.upgraded == nil && o.Foreign && !d.unread(o)
+}
+
+// unread reports whether a part of the answer could not be read.
+func (d *decoding) unread(o *llmstream.Observation) bool {
+	return o.Unparsed.Any() || d.unknownContent || d.panicked.Load()
+}
+
+// unreachable returns the error.type of a request without an answer.
+func (d *decoding) unreachable() string {
+	if _, broken := d.copied.state(); broken != nil {
+		return refusalOfBody(broken).reason
+	}
+	if errors.Is(d.forwarded.upstreamError, errForeignUpgrade) {
+		return errorForeignUpgrade
+	}
+	return errorUpstreamUnreachable
 }
 
 // clientGone reports whether the client closed first.
@@ -157,7 +191,7 @@ func (d *decoding) unparsed(o *llmstream.Observation, refused bool) (parts []str
 	}{
 		{"content_encoding", d.unknownContent},
 		{"corrupt", o.Unparsed.Corrupt > 0},
-		{"format", d.forwarded.received && d.forwarded.complete && o.Format == "" && o.Error == "" && !o.Unparsed.Any() && !d.unknownContent && !refused && !d.panicked.Load()},
+		{"format", o.Error == "" && !refused && d.status < http.StatusBadRequest && d.isUnexpected(o)},
 		{"invalid", o.Unparsed.Invalid > 0},
 		{partMemory, refused},
 		{"too_long", o.Unparsed.TooLong > 0 && !refused},

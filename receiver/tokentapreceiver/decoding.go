@@ -37,6 +37,7 @@ type decoding struct {
 	ended     bool               // its spans are sent, and its memory is released
 	stopped   bool               // nothing more is decoded
 	inspected bool               // the facts have those of the request's body
+	truncated bool               // of which only the beginning is known
 	decodedAt int64              // when what is being decoded was read
 	upgraded  *connection        // set if the answer is a connection, which has calls of its own
 	decoder   *llmstream.Decoder // nil if the answer is of no model call
@@ -85,12 +86,6 @@ func (d *decoding) limits() llmstream.Limits {
 	return llmstream.Limits{EventBytes: d.receiver.cfg.MaxEventBytes, Memory: &d.memory}
 }
 
-// asks reports whether the request may be one for a model call. Others list models or fetch
-// files.
-func (d *decoding) asks() bool {
-	return d.request.Method == http.MethodPost || d.facts.Replayed || d.request.Header.Get("Upgrade") != ""
-}
-
 // readRequest inspects what has passed of the request's body. It is called with the mutex.
 func (d *decoding) readRequest() {
 	if d.inspected {
@@ -103,6 +98,7 @@ func (d *decoding) readRequest() {
 		truncated = truncated || !decoded
 		d.facts = llmstream.RequestOf(d.path, d.request.URL.RawQuery, body)
 	})
+	d.truncated = truncated
 	// What found no room so far is counted as a truncated request.
 	d.refusals = d.memory.Refusals()
 	d.call.refusals = d.refusals
@@ -229,17 +225,14 @@ func (d *decoding) endCall(end int64) {
 			o = d.decoder.Observation()
 		}
 	})
-	if d.recognised(&o) {
+	request := false
+	d.guard(func() { request = d.isRequest(&o) })
+	if request {
 		d.guard(func() { d.call.End(o, end) })
 	} else {
 		d.receiver.telemetry.ReceiverTokenTapExchangesUnrecognised.Add(context.Background(), 1)
-		if d.asks() && d.status != 0 {
+		if d.asks() && d.status != 0 && o.Format == "" {
 			d.receiver.untracked.name(d.path, d.route.endpoint.Host, d.contentType, d.status)
 		}
 	}
-}
-
-// recognised reports whether the answer is an LLM's, or belongs to a request to one.
-func (d *decoding) recognised(o *llmstream.Observation) bool {
-	return o.Format != "" || d.facts.Format != "" && d.asks()
 }

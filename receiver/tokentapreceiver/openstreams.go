@@ -64,7 +64,7 @@ func (d *decoding) visitOpen(visit func(*call, *llmstream.Observation)) {
 	if d.decoder != nil {
 		o = d.decoder.Observation()
 	}
-	if d.recognised(&o) && (d.facts.Stream || o.Streamed) && !o.Ended {
+	if d.isLikely(&o) && (d.facts.Stream || o.Streamed) && !o.Ended {
 		each(&d.call, &o)
 	}
 }

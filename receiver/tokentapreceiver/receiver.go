@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 	"go.uber.org/zap"
 
+	"github.com/tokenpulse/tokenpulse/internal/dedup"
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
@@ -37,6 +38,7 @@ type tokenTapReceiver struct {
 	delivery  *delivery
 	logger    *zap.Logger // once a minute per message
 	untracked *untracked
+	stored    *dedup.Set // the stored responses that counted
 	doubts    *diagnostics.Doubts
 	open      atomic.Int64 // observed exchanges
 	decodings sync.Map     // those exchanges, from *decoding to nothing
@@ -64,6 +66,7 @@ func newReceiver(cfg *Config, set receiver.Settings, next consumer.Traces) (*tok
 	return &tokenTapReceiver{
 		cfg: cfg, settings: set, telemetry: telemetry, delivery: deliver, logger: diagnostics.OnceAMinute(set.Logger),
 		untracked: newUntracked(set.Logger, time.Now),
+		stored:    newStored(time.Now()),
 		doubts:    diagnostics.NewDoubts(zap.NewNop(), time.Now), // routes log what is wrong with their upstreams
 		memory:    llmstream.NewMemory(int64(cfg.MaxMemoryMiB) << 20),
 	}, nil

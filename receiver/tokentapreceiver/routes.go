@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/confighttp"
@@ -32,6 +33,8 @@ type route struct {
 	logger *zap.Logger
 	// credentials is set if the configuration adds headers to requests, which may hold a key.
 	credentials bool
+	// answered has the formats of recognised answers by the shared path that they came on (llmstream.RequestFacts).
+	answered sync.Map
 	// proxied is set if a forward proxy needs the whole URL in each request.
 	proxied bool
 }

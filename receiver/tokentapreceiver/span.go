@@ -72,7 +72,9 @@ func portOf(endpoint *url.URL) int64 {
 
 func (d *decoding) putModelCall(attributes pcommon.Map, o *llmstream.Observation) {
 	format := o.Format
-	if format == "" {
+	if o.Guessed {
+		format = "" // the path is one of several services
+	} else if format == "" {
 		format = d.facts.Format
 	}
 	operation, model := d.facts.Operation, d.facts.Model
@@ -116,7 +118,7 @@ var byModality = [llmstream.Modalities]struct{ input, output, cached numbers.ID 
 // putTimings writes what token_latency reads.
 func (c *call) putTimings(attributes pcommon.Map, o *llmstream.Observation, e ending) {
 	attributes.PutStr(names.Source, names.SourceTokenTap)
-	untimed := c.untimedBecause(o)
+	untimed := c.untimedBecause(o, e)
 	if untimed != "" {
 		c.line.Reset()
 	}
@@ -141,8 +143,10 @@ func (c *call) putTimings(attributes pcommon.Map, o *llmstream.Observation, e en
 
 // untimedBecause says why the chunks of an answer do not show when its tokens were generated. It is
 // empty if they do, or if there was no answer.
-func (c *call) untimedBecause(o *llmstream.Observation) string {
+func (c *call) untimedBecause(o *llmstream.Observation, e ending) string {
 	switch {
+	case e.outcome == names.OutcomeSuccess && o.TokenChunks == 0 && e.unparsed == nil:
+		return names.UntimedTokenless
 	case o.Replayed:
 		return names.UntimedReplayed
 	case o.Format != "" && !o.Streamed:

@@ -12,8 +12,8 @@ var bedrockInvoke = &answerFormat{
 	name:     BedrockInvoke,
 	provider: "aws.bedrock",
 	paths: []pathRule{
-		{suffix: "/invoke-with-response-stream", model: bedrockModel, streams: true},
-		{suffix: "/invoke", model: bedrockModel, unary: true},
+		{suffix: "/invoke-with-response-stream", within: "/model/", model: bedrockModel, streams: true},
+		{suffix: "/invoke", within: "/model/", model: bedrockModel, unary: true},
 	},
 	newReader:  newBedrockInvoke,
 	finishEnds: true,

@@ -3,19 +3,22 @@
 
 package llmstream
 
+import "bytes"
+
 // Cohere is the format of both versions of Cohere's chat.
 const Cohere Format = "cohere"
 
 var cohere = &answerFormat{
 	name:     Cohere,
 	provider: "cohere",
-	paths:    []pathRule{{suffix: "/v1/chat"}, {suffix: "/v2/chat"}},
+	paths:    []pathRule{{suffix: "/v1/chat", shared: true}, {suffix: "/v2/chat"}},
 	hints:    []string{"event_type", "finish_reason", "generation_id", "message", "text", "type"},
 	shape: func(first firstObject) bool {
 		o := first.hints
 		whole := o["message"].isObject() || o["text"].isString() && o["generation_id"] != nil
-		return o["type"].is("message-start") || o["event_type"].is("stream-start") || o["finish_reason"] != nil && whole
+		return o["type"].is("message-start") || bytes.Contains(o["event_type"].raw(), []byte("-")) || o["finish_reason"] != nil && whole
 	},
+	asks:      func(has func(string) bool) bool { return has("message") || has("messages") && has("model") },
 	newReader: stateless(readCohere),
 }
 

@@ -187,6 +187,7 @@ func (s *serverMessages) event(e event) {
 	r.observation.Events++
 	r.begin()
 	c.read(e, v, &r.record)
+	r.look(v)
 	if chunk, ok := r.take(); ok {
 		chunk.Time, chunk.Index, chunk.AfterGap = c.time, index, r.gap
 		r.out.Chunk(chunk)

@@ -18,6 +18,7 @@ var dashScope = &answerFormat{
 		output := first.hints["output"]
 		return first.hints["request_id"] != nil && (output.get("choices") != nil || output.get("text").isString())
 	},
+	asks:      func(has func(string) bool) bool { return has("model") && has("input") },
 	newReader: newDashScope,
 }
 

@@ -24,6 +24,7 @@ type Decoder struct {
 	room   int // bytes that are read before the format is known; 0 without a limit
 	tried  int
 	shared bool // the path does not decide on the format
+	byPath bool // the path alone decided on it
 	gaveUp bool // no format was recognised: nothing more is parsed
 	noBOM  bool
 	gap    bool // an event was skipped as too long
@@ -103,6 +104,12 @@ func (d *Decoder) End(time int64) {
 	if d.read == nil && o.Error == "" {
 		d.setFormat(noFormat)
 	}
+	if o.Events == 0 {
+		o.Foreign = len(d.start) > 0 && (!o.Streamed || d.sse.foreign)
+	} else {
+		o.Foreign = d.read == nil && !o.Ended || d.byPath && o.saysNothing()
+	}
+	o.Pending = o.Pending && !o.Streamed // the last event of a stream has no other status
 	if o.Format != "" && !o.Streamed {
 		o.Ended = o.Events > 0 && !o.Unparsed.Tail
 	} else if d.format.finishEnds && d.record.allFinished() {
@@ -116,7 +123,11 @@ func (d *Decoder) End(time int64) {
 }
 
 // Observation returns what the answer reported so far, and all of it after End.
-func (d *Decoder) Observation() Observation { return d.record.observation }
+func (d *Decoder) Observation() Observation {
+	o := d.record.observation
+	o.Guessed = d.read == nil && d.shared
+	return o
+}
 
 // sniff collects the first bytes, without byte order mark and blanks, and chooses the
 // framer. It returns the bytes that the framer has to read.
@@ -275,7 +286,7 @@ func (d *Decoder) parse(e event) {
 		d.known.learn(e, &d.record)
 		return
 	}
-	isError := string(e.name) == "error"
+	isError := string(e.name) == "error" || saysError(e.data)
 	switch {
 	case isError:
 		d.record.fail("") // it may be plain text, or one of the lines may have its type
@@ -294,12 +305,16 @@ func (d *Decoder) parse(e event) {
 }
 
 func (d *Decoder) value(e event, v value) {
+	if status := v.get("status"); status != nil {
+		d.record.observation.Pending = isPending(status)
+	}
 	readError(e, v, d.head.Status, &d.record)
 	if d.read == nil && !d.gaveUp {
 		d.recognise(e, v)
 	}
 	if d.read != nil {
 		d.read(e, v, &d.record)
+		d.record.look(v)
 	}
 }
 
@@ -315,6 +330,7 @@ func (d *Decoder) recognise(e event, v value) {
 		d.tried++
 		d.gaveUp = d.tried == maxTries
 	default:
+		d.byPath = true
 		d.readAs(d.format)
 	}
 }

@@ -46,6 +46,16 @@ func readError(e event, v value, status int, r *record) {
 	r.fail(kind.name())
 }
 
+// saysError reports whether data that is no JSON is an error in words, such as "error: the engine died".
+func saysError(data []byte) bool {
+	data = bytes.TrimLeft(data, " [")
+	const word = "error"
+	if len(data) < len(word) || !bytes.EqualFold(data[:len(word)], []byte(word)) {
+		return false
+	}
+	return len(data) == len(word) || data[len(word)] == ':' || data[len(word)] == ']'
+}
+
 // errorType returns the type, else the code, else the status of an error.
 func errorType(v value) value {
 	for _, name := range [...]string{"type", "code", "status"} {

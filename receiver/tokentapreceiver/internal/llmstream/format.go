@@ -3,7 +3,10 @@
 
 package llmstream
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // Format is the name of the format of an answer. Servers that speak OpenAI's formats, such as
 // Azure OpenAI, vLLM, Mistral and llama.cpp's chat, are of those formats.
@@ -17,6 +20,9 @@ type answerFormat struct {
 	// is the name of the format. The conventions call all that speaks OpenAI's formats openai.
 	provider string
 	paths    []pathRule
+	// asks reports whether the members of a request's body are those of the format. It is nil for formats without shared
+	// paths.
+	asks func(has func(name string) bool) bool
 
 	// marks are the members of an object that no other format has, with what their values
 	// have to be.
@@ -109,6 +115,11 @@ func init() {
 			formatHints[hint] = true
 		}
 	}
+}
+
+// IsStored reports whether the service keeps responses of the format, which can be read later and again.
+func (f Format) IsStored() bool {
+	return slices.ContainsFunc(formatNamed(f).paths, func(rule pathRule) bool { return rule.replays })
 }
 
 // formatNamed returns the format with the name, or noFormat.

@@ -321,10 +321,10 @@ func TestDecoder_MarksAReplay(t *testing.T) {
 	assert.False(t, decode(AnswerHead{Path: "/v1/responses"}, testLimits, []byte(body)).Replayed)
 }
 
-// A response that was cancelled earlier can still be read.
-func TestDecoder_ReadsTheStatusOnlyOfAFirstReading(t *testing.T) {
+// A read that first shows how a response ended is that response.
+func TestDecoder_ReadsTheStatusOfEveryReading(t *testing.T) {
 	body := sse(`{"type":"response.cancelled","response":{"id":"r","status":"cancelled"}}`)
-	assert.False(t, decode(AnswerHead{Path: "/v1/responses/r", RawQuery: "stream=true"}, testLimits, []byte(body)).Cancelled)
+	assert.True(t, decode(AnswerHead{Path: "/v1/responses/r", RawQuery: "stream=true"}, testLimits, []byte(body)).Cancelled)
 	assert.True(t, decode(AnswerHead{Path: "/v1/responses"}, testLimits, []byte(body)).Cancelled)
 }
 
@@ -347,30 +347,38 @@ func TestRequestOf(t *testing.T) {
 		target, body string
 		want         RequestFacts
 	}{
-		{"/openai/v1/chat/completions", `{"messages":[{"role":"user"}],"model":"gpt","stream":true}`, RequestFacts{"gpt", true, "chat", OpenAIChat, false}},
-		{"/v1/chat/completions", `{"model":"gpt","stream":true,"messages":[{"content":"cut he`, RequestFacts{"gpt", true, "chat", OpenAIChat, false}},
-		{"/openai/deployments/my%20gpt/chat/completions", `{"model":"ignored"}`, RequestFacts{"my gpt", false, "chat", OpenAIChat, false}},
-		{"/together/v1/completions", `{"model":"m","stream":false}`, RequestFacts{"m", false, "text_completion", OpenAICompletions, false}},
-		{"/v1/responses/resp_1?stream=true&starting_after=3", ``, RequestFacts{"", true, "chat", OpenAIResponses, true}},
-		{"/v1/messages", `{"model":"claude","stream":true}`, RequestFacts{"claude", true, "chat", AnthropicMessages, false}},
-		{"/v1/projects/p/locations/l/publishers/anthropic/models/claude@1:streamRawPredict", `{"stream":true}`, RequestFacts{"claude@1", true, "chat", AnthropicMessages, false}},
-		{"/v1/projects/p/publishers/anthropic/models/claude@1:rawPredict", `{}`, RequestFacts{"claude@1", false, "chat", AnthropicMessages, false}},
-		{"/v1beta/models/gemini-2:streamGenerateContent?alt=sse", `{}`, RequestFacts{"gemini-2", true, "generate_content", Gemini, false}},
-		{"/v1/projects/p/endpoints/7:rawPredict", `{"model":"claude"}`, RequestFacts{"claude", false, "chat", AnthropicMessages, false}},
-		{"/v1beta/models/gemini-2:generateContent", `{"stream":true}`, RequestFacts{"gemini-2", false, "generate_content", Gemini, false}},
-		{"/v1beta/openai/chat/completions", `{"model":"gemini","stream":true}`, RequestFacts{"gemini", true, "chat", OpenAIChat, false}},
-		{"/model/us.anthropic.claude-v1%3A0/converse-stream", `{}`, RequestFacts{"us.anthropic.claude-v1:0", true, "chat", BedrockConverse, false}},
-		{"/model/arn:aws:bedrock:us-east-1:1:inference-profile/x/invoke", `{}`, RequestFacts{"arn:aws:bedrock:us-east-1:1:inference-profile/x", false, "chat", BedrockInvoke, false}},
-		{"/api/chat", `{"model":"llama"}`, RequestFacts{"llama", true, "chat", Ollama, false}},
-		{"/api/generate", `{"model":"llama","stream":false}`, RequestFacts{"llama", false, "text_completion", Ollama, false}},
-		{"/v2/models/ensemble/versions/1/generate_stream", `{"text_input":"a","parameters":{"stream":false}}`, RequestFacts{"ensemble", false, "text_completion", Triton, false}},
-		{"/generate_stream", `{"inputs":"a"}`, RequestFacts{"", true, "text_completion", TGI, false}},
-		{"/v2/chat", `{"model":"command","stream":true}`, RequestFacts{"command", true, "chat", Cohere, false}},
-		{"/v1/realtime?model=gpt-realtime", ``, RequestFacts{"gpt-realtime", true, "chat", OpenAIRealtime, false}},
-		{"/", `{"inputs":"a","stream":true}`, RequestFacts{"", true, "text_completion", "", false}},
-		{"/invocations", `{"inputs":"a"}`, RequestFacts{"", false, "text_completion", "", false}},
+		{"/openai/v1/chat/completions", `{"messages":[{"role":"user"}],"model":"gpt","stream":true}`, RequestFacts{Model: "gpt", Stream: true, Operation: "chat", Format: OpenAIChat}},
+		{"/v1/chat/completions", `{"model":"gpt","stream":true,"messages":[{"content":"cut he`, RequestFacts{Model: "gpt", Stream: true, Operation: "chat", Format: OpenAIChat}},
+		{"/openai/deployments/my%20gpt/chat/completions", `{"model":"ignored"}`, RequestFacts{Model: "my gpt", Operation: "chat", Format: OpenAIChat}},
+		{"/together/v1/completions", `{"model":"m","stream":false}`, RequestFacts{Model: "m", Operation: "text_completion", Format: OpenAICompletions}},
+		{"/v1/responses/resp_1?stream=true&starting_after=3", ``, RequestFacts{Stream: true, Operation: "chat", Format: OpenAIResponses, Replayed: true}},
+		{"/v1/messages", `{"model":"claude","stream":true}`, RequestFacts{Model: "claude", Stream: true, Operation: "chat", Format: AnthropicMessages}},
+		{"/v1/projects/p/locations/l/publishers/anthropic/models/claude@1:streamRawPredict", `{"stream":true}`, RequestFacts{Model: "claude@1", Stream: true, Operation: "chat", Format: AnthropicMessages}},
+		{"/v1/projects/p/publishers/anthropic/models/claude@1:rawPredict", `{}`, RequestFacts{Model: "claude@1", Operation: "chat", Format: AnthropicMessages}},
+		{"/v1beta/models/gemini-2:streamGenerateContent?alt=sse", `{}`, RequestFacts{Model: "gemini-2", Stream: true, Operation: "generate_content", Format: Gemini}},
+		{"/v1/projects/p/endpoints/7:rawPredict", `{"model":"claude"}`, RequestFacts{Model: "claude", Operation: "chat", Format: AnthropicMessages}},
+		{"/v1beta/models/gemini-2:generateContent", `{"stream":true}`, RequestFacts{Model: "gemini-2", Operation: "generate_content", Format: Gemini}},
+		{"/v1beta/openai/chat/completions", `{"model":"gemini","stream":true}`, RequestFacts{Model: "gemini", Stream: true, Operation: "chat", Format: OpenAIChat}},
+		{"/model/us.anthropic.claude-v1%3A0/converse-stream", `{}`, RequestFacts{Model: "us.anthropic.claude-v1:0", Stream: true, Operation: "chat", Format: BedrockConverse}},
+		{"/model/arn:aws:bedrock:us-east-1:1:inference-profile/x/invoke", `{}`, RequestFacts{Model: "arn:aws:bedrock:us-east-1:1:inference-profile/x", Operation: "chat", Format: BedrockInvoke}},
+		{"/api/chat", `{"model":"llama"}`, RequestFacts{Model: "llama", Stream: true, Operation: "chat", SharedPath: "/api/chat"}},
+		{"/api/generate", `{"model":"llama","stream":false}`, RequestFacts{Model: "llama", Operation: "text_completion", SharedPath: "/api/generate"}},
+		{"/v2/models/ensemble/versions/1/generate_stream", `{"text_input":"a","parameters":{"stream":false}}`, RequestFacts{Model: "ensemble", Operation: "text_completion", Format: Triton}},
+		{"/generate_stream", `{"inputs":"a"}`, RequestFacts{Stream: true, Operation: "text_completion", SharedPath: "/generate_stream", Fits: true}},
+		{"/v2/chat", `{"model":"command","stream":true}`, RequestFacts{Model: "command", Stream: true, Operation: "chat", Format: Cohere}},
+		{"/v1/realtime?model=gpt-realtime", ``, RequestFacts{Model: "gpt-realtime", Stream: true, Operation: "chat", Format: OpenAIRealtime}},
+		{"/", `{"inputs":"a","stream":true}`, RequestFacts{Stream: true, Operation: "text_completion", SharedPath: "/", Fits: true}},
+		{"/invocations", `{"inputs":"a"}`, RequestFacts{Operation: "text_completion", SharedPath: "/invocations", Fits: true}},
+		{"/api/chat", `{"model":"llama","messages":[]}`, RequestFacts{Model: "llama", Stream: true, Operation: "chat", SharedPath: "/api/chat", Fits: true}},
+		{"/v1/responses", `{"model":"m","generate":false}`, RequestFacts{Model: "m", Operation: "chat", Format: OpenAIResponses, NoTokens: true}},
+		{"/v1/messages", `{"model":"m","max_tokens":0}`, RequestFacts{Model: "m", Operation: "chat", Format: AnthropicMessages, NoTokens: true}},
+		{"/v1/responses/input_tokens", `{"model":"m"}`, RequestFacts{Model: "m", NoRequest: true}},
+		{"/v1/responses/resp_1/cancel", ``, RequestFacts{NoRequest: true}},
+		{"/v1/responses/resp_1/input_items", ``, RequestFacts{NoRequest: true}},
+		{"/v1/messages/count_tokens", `{"model":"m"}`, RequestFacts{Model: "m", NoRequest: true}},
+		{"/chain/invoke", `{"input":{}}`, RequestFacts{}},
 		{"/mcp", `{"jsonrpc":"2.0"}`, RequestFacts{}},
-		{"/v1/chat/completions", `[1,2`, RequestFacts{"", false, "chat", OpenAIChat, false}},
+		{"/v1/chat/completions", `[1,2`, RequestFacts{Operation: "chat", Format: OpenAIChat}},
 	} {
 		path, query, _ := strings.Cut(c.target, "?")
 		assert.Equal(t, c.want, RequestOf(path, query, []byte(c.body)), c.target)

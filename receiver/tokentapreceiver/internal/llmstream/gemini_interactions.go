@@ -9,9 +9,12 @@ import "bytes"
 const GeminiInteractions Format = "gemini_interactions"
 
 var geminiInteractions = &answerFormat{
-	name:      GeminiInteractions,
-	provider:  "gcp.gemini",
-	paths:     []pathRule{{suffix: "/interactions", operation: operationGenerate}},
+	name:     GeminiInteractions,
+	provider: "gcp.gemini",
+	paths: []pathRule{
+		{suffix: "/interactions", operation: operationGenerate},
+		{within: "/interactions/", replays: true, operation: operationGenerate},
+	},
 	marks:     map[string]func(value) bool{"interaction": anyValue, "steps": anyValue},
 	hints:     []string{"event_type"},
 	shape:     func(first firstObject) bool { return first.begins("event_type", "interaction.") },

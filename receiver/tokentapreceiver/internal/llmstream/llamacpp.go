@@ -9,11 +9,12 @@ const LlamaCpp Format = "llamacpp"
 var llamaCpp = &answerFormat{
 	name: LlamaCpp,
 	paths: []pathRule{
-		{suffix: "/completion", operation: operationCompletion},
-		{suffix: "/infill", operation: operationCompletion},
+		{suffix: "/completion", shared: true, operation: operationCompletion},
+		{suffix: "/infill", shared: true, operation: operationCompletion},
 	},
 	hints:     []string{"content", "stop"},
 	guess:     func(first firstObject) bool { return first.hints["content"].isString() && first.hints["stop"] != nil },
+	asks:      func(has func(string) bool) bool { return has("prompt") || has("input_prefix") },
 	newReader: stateless(readLlamaCpp),
 }
 

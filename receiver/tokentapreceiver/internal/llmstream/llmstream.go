@@ -61,6 +61,8 @@ type Chunk struct {
 type Observation struct {
 	// Format is empty if the answer was not recognised as an LLM's.
 	Format Format
+	// Guessed means that the format is that of the path alone, which other services have, too.
+	Guessed bool
 	// Streamed is false for an answer that came as one JSON document: its chunk is the
 	// whole answer and has no token times.
 	Streamed bool
@@ -92,6 +94,13 @@ type Observation struct {
 	// Cancelled means that the last event of OpenAI's Responses or Realtime API says so: the
 	// client cancelled the response, or the user interrupted it.
 	Cancelled bool
+	// OtherOutput means that the answer holds output that is not text, such as an image or a tool call. It is looked for
+	// until the first token.
+	OtherOutput bool
+	// Pending means that the answer says only that the response is queued or under way.
+	Pending bool
+	// Foreign means that the answer is not empty, and that nothing in it is of its format. It may be a web page.
+	Foreign bool
 	// Evicted is set for a response of a connection that gave way to a newer one, because
 	// too many were open.
 	Evicted bool
@@ -100,6 +109,11 @@ type Observation struct {
 
 	// seed means that the reported output is a guess made before the first token.
 	seed bool
+}
+
+// saysNothing reports whether no part of the answer was understood.
+func (o *Observation) saysNothing() bool {
+	return o.Model == "" && o.ResponseID == "" && o.Error == "" && o.Reported == Usage{} && len(o.FinishReasons) == 0 && o.TokenChunks == 0 && !o.OtherOutput
 }
 
 // ErrorMessageOnly is the Error of an answer whose error has neither type nor code.

@@ -10,11 +10,13 @@ const LMStudio Format = "lmstudio"
 
 var lmStudio = &answerFormat{
 	name:  LMStudio,
-	paths: []pathRule{{suffix: "/api/v1/chat"}},
+	paths: []pathRule{{suffix: "/api/v1/chat", shared: true}},
 	hints: []string{"model_instance_id", "output", "type"},
 	shape: func(first firstObject) bool {
-		return first.begins("type", "chat.start") || first.hints["model_instance_id"].isString() && first.hints["output"] != nil
+		kind := first.hints["type"]
+		return first.begins("type", "chat.start") || kind.is("message.delta") || kind.is("reasoning.delta") || first.hints["model_instance_id"].isString() && first.hints["output"] != nil
 	},
+	asks:      func(has func(string) bool) bool { return has("model") && has("input") },
 	newReader: stateless(readLMStudio),
 }
 

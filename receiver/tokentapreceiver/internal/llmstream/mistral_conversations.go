@@ -17,6 +17,7 @@ var mistralConversations = &answerFormat{
 	shape: func(first firstObject) bool {
 		return first.begins("type", "conversation.response.") || first.hints["object"].is("conversation.response")
 	},
+	asks:      func(has func(string) bool) bool { return has("inputs") },
 	newReader: stateless(readMistralConversations),
 }
 

@@ -11,13 +11,14 @@ const Ollama Format = "ollama"
 var ollama = &answerFormat{
 	name: Ollama,
 	paths: []pathRule{
-		{suffix: "/api/chat", streams: true},
-		{suffix: "/api/generate", streams: true, operation: operationCompletion},
+		{suffix: "/api/chat", streams: true, shared: true},
+		{suffix: "/api/generate", streams: true, shared: true, operation: operationCompletion},
 	},
 	hints: []string{"done", "message", "response"},
 	guess: func(first firstObject) bool {
 		return first.hints["done"] != nil && (first.hints["message"].isObject() || first.hints["response"].isString())
 	},
+	asks:      func(has func(string) bool) bool { return has("model") && (has("messages") || has("prompt")) },
 	newReader: stateless(readOllama),
 }
 

@@ -42,6 +42,11 @@ func readOpenAIChat(_ event, v value, r *record) {
 			usage = m
 		case "x_groq":
 			groq = m.get("usage")
+			if failure := m.get("error"); failure.isObject() {
+				r.fail(errorType(failure).name())
+			} else if failure.hasText() {
+				r.fail(failure.name())
+			}
 		case "timings":
 			timings = m
 		case "modality":

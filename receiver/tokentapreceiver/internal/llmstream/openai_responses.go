@@ -132,11 +132,8 @@ func readResponse(response value, r *record) {
 }
 
 // readStatus reads the terminal status of a response. An incomplete response still ended: it
-// reached a limit. The status of a replayed response is not that of the reading.
+// reached a limit.
 func readStatus(status value, r *record) {
-	if r.observation.Replayed {
-		return
-	}
 	switch string(status.raw()) {
 	case "cancelled":
 		r.observation.Cancelled = true

@@ -22,6 +22,7 @@ type pathRule struct {
 	unary   bool // the answer is one document, whatever the body says
 	replays bool // the answer was generated before; the query says whether it is streamed
 	shared  bool // answers of other formats and of other services have this path, too
+	none    bool // no generation is asked for
 }
 
 // The names of operations in OpenTelemetry's conventions.
@@ -43,6 +44,11 @@ func pathFacts(path, rawQuery string) pathInfo {
 	if path = strings.TrimRight(path, "/"); path == "" {
 		path = "/"
 	}
+	for _, suffix := range noRequests {
+		if strings.HasSuffix(path, suffix) {
+			return pathInfo{pathRule: pathRule{suffix: suffix, none: true}, format: noFormat}
+		}
+	}
 	for _, f := range formats {
 		for _, rule := range f.paths {
 			if !strings.HasSuffix(path, rule.suffix) || !strings.Contains(path, rule.within) {
@@ -54,6 +60,9 @@ func pathFacts(path, rawQuery string) pathInfo {
 				i.modelID = rule.model(path, rawQuery)
 			}
 			if rule.replays {
+				if strings.Contains(path[strings.LastIndex(path, rule.within)+len(rule.within):], "/") {
+					return pathInfo{pathRule: pathRule{within: rule.within, none: true}, format: noFormat}
+				}
 				i.streams = queryValue(rawQuery, "stream") == "true"
 			}
 			return i
@@ -61,6 +70,10 @@ func pathFacts(path, rawQuery string) pathInfo {
 	}
 	return pathInfo{format: noFormat}
 }
+
+// noRequests are the ends of paths below those of formats that ask for no generation: they count tokens, cancel,
+// compact or list.
+var noRequests = []string{"/count_tokens", ":countTokens", "/input_tokens", "/input_items", "/cancel", "/compact"}
 
 func queryValue(rawQuery, name string) string {
 	values, _ := url.ParseQuery(rawQuery)

@@ -186,6 +186,23 @@ func (r *record) usageOf(choice int, u Usage) {
 	r.usage(u)
 }
 
+// isPending reports whether the status of a whole answer says that the response is not finished: it was asked for in
+// the background.
+func isPending(status value) bool {
+	switch string(status.raw()) {
+	case "queued", "in_progress", "pending", "starting", "processing", "cancelling":
+		return true
+	}
+	return false
+}
+
+// look looks for output that is not text, until the first token.
+func (r *record) look(v value) {
+	if o := &r.observation; r.channels == 0 && o.TokenChunks == 0 && !o.OtherOutput {
+		o.OtherOutput = holdsOther(v)
+	}
+}
+
 // showedReasoning reports whether the answer streamed reasoning.
 func (r *record) showedReasoning() bool {
 	return r.channels&Reasoning != 0 || r.observation.ByChannel[1] > 0

@@ -5,6 +5,7 @@ package llmstream
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -19,63 +20,95 @@ type RequestFacts struct {
 	Operation string
 	// Format is what the path stands for. It is empty if other services use the path, too.
 	Format Format
+	// SharedPath is the end of a path that other services use, too, and Fits says that the body has the members of a format
+	// with that path.
+	SharedPath string
+	Fits       bool
 	// Replayed is set for a request that reads an earlier response again.
 	Replayed bool
+	// NoRequest is set for a request that asks for no generation: it counts tokens, cancels or lists.
+	NoRequest bool
+	// NoTokens is set for a request that asks for an answer without tokens, such as one that warms a cache.
+	NoTokens bool
 }
 
 // RequestOf reads a request. The body may be cut: what was read of it counts.
 func RequestOf(path, rawQuery string, body []byte) RequestFacts {
 	i := pathFacts(path, rawQuery)
-	f := RequestFacts{Model: i.modelID, Operation: i.operation, Format: i.format.name, Replayed: i.replays}
+	f := RequestFacts{Model: i.modelID, Operation: i.operation, Format: i.format.name, Replayed: i.replays, NoRequest: i.none}
+	b := requestBody(body)
 	if i.shared {
-		f.Format = ""
+		f.Format, f.SharedPath = "", i.suffix+i.within
+		f.Fits = i.format.asks != nil && i.format.asks(func(name string) bool { return slices.Contains(b.members, name) })
 	}
-	model, stream := requestBody(body)
 	if f.Model == "" {
-		f.Model = model
+		f.Model = b.model
 	}
 	if i.streams {
-		f.Stream = !stream.isFalse()
+		f.Stream = !b.stream.isFalse()
 	} else {
-		f.Stream = stream.isTrue() && !i.unary
+		f.Stream = b.stream.isTrue() && !i.unary
 	}
+	f.NoTokens = b.noTokens
 	return f
 }
 
-// requestBody returns the members model and stream of a JSON object that may be cut.
-// Triton's stream is a member of parameters.
-func requestBody(body []byte) (model string, stream value) {
+// bodyFacts are what the body of a request says.
+type bodyFacts struct {
+	model    string
+	stream   value
+	noTokens bool
+	members  []string // those of formatMembers
+}
+
+// formatMembers are the members by which answerFormat.asks knows a format.
+var formatMembers = map[string]bool{
+	"input": true, "input_ids": true, "input_prefix": true, "inputs": true, "max_tokens": true, "message": true,
+	"messages": true, "model": true, "prompt": true, "sampling_params": true,
+}
+
+// requestBody reads a JSON object that may be cut. Triton's stream is a member of parameters.
+func requestBody(body []byte) (b bodyFacts) {
 	d := jsontext.NewDecoder(bytes.NewReader(body), lenient...)
 	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
-		return "", nil
+		return b
 	}
 	for {
 		t, err := d.ReadToken()
 		if err != nil || t.Kind() != '"' {
-			return model, stream
+			return b
 		}
 		name := t.String()
-		if name != "model" && name != "model_id" && name != "stream" && name != "parameters" {
+		if formatMembers[name] {
+			b.members = append(b.members, name)
+		}
+		switch name {
+		case "model", "model_id", "stream", "parameters", "generate", "max_tokens", "max_output_tokens", "max_completion_tokens", "max_new_tokens", "n_predict":
+		default:
 			if d.SkipValue() != nil {
-				return model, stream
+				return b
 			}
 			continue
 		}
 		raw, err := d.ReadValue()
 		if err != nil {
-			return model, stream
+			return b
 		}
 		switch v := value(raw); name {
 		case "stream":
-			stream = v.clone()
+			b.stream = v.clone()
 		case "parameters":
 			if inner := v.get("stream"); inner != nil {
-				stream = inner.clone()
+				b.stream = inner.clone()
+			}
+		case "generate":
+			b.noTokens = b.noTokens || v.isFalse()
+		case "model", "model_id":
+			if v.isString() {
+				b.model = v.name()
 			}
 		default:
-			if v.isString() {
-				model = v.name()
-			}
+			b.noTokens = b.noTokens || string(v) == "0"
 		}
 	}
 }

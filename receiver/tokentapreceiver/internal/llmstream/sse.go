@@ -17,6 +17,7 @@ type sseFramer struct {
 	skipLF   bool // the last line ended with CR
 	skipping bool // the event is too long
 	inLine   bool // the line that is skipped has bytes
+	foreign  bool // a line has no field of an event
 }
 
 func newSSEFramer(limits Limits) sseFramer {
@@ -119,6 +120,8 @@ func (f *sseFramer) endLine(line []byte, out sink) {
 	default:
 		if f.stray || !f.hasData && (line[0] == '{' || line[0] == '[') {
 			f.stray = f.grow(line)
+		} else {
+			f.foreign = true
 		}
 	}
 }
@@ -133,7 +136,7 @@ func (f *sseFramer) grow(p []byte) bool {
 }
 
 func (f *sseFramer) dispatch(out sink) {
-	if f.hasData || f.stray {
+	if f.hasData || f.stray || string(f.name) == "error" {
 		out.event(event{name: f.name, data: f.data.bytes, stray: f.stray})
 	}
 	f.clear()
@@ -155,6 +158,9 @@ func (f *sseFramer) end(out sink) {
 	}
 	if f.hasData && !complete(f.data.bytes) {
 		out.tail()
+		return
+	}
+	if !f.hasData && !f.stray { // the data of a named event may have been cut
 		return
 	}
 	f.dispatch(out)

@@ -11,12 +11,15 @@ const TGI Format = "tgi"
 var tgi = &answerFormat{
 	name: TGI,
 	paths: []pathRule{
-		{suffix: "/generate", operation: operationCompletion},
-		{suffix: "/generate_stream", streams: true, operation: operationCompletion},
+		{suffix: "/generate", shared: true, operation: operationCompletion},
+		{suffix: "/generate_stream", streams: true, shared: true, operation: operationCompletion},
 		{suffix: "/invocations", shared: true, operation: operationCompletion},
 		{suffix: "/", shared: true, operation: operationCompletion},
 	},
-	marks:     map[string]func(value) bool{"generated_text": anyValue, "token": value.isObject, "details": value.isObject},
+	marks: map[string]func(value) bool{"generated_text": anyValue, "token": value.isObject, "details": value.isObject},
+	asks: func(has func(string) bool) bool {
+		return has("inputs") || has("input_ids") || has("sampling_params") || has("prompt") && has("max_tokens")
+	},
 	newReader: stateless(readTGI),
 }
 

@@ -200,14 +200,14 @@ func dashScopeEvents(events ...string) string {
 func TestRequestOf_ReadsThePathsOfOwnFormats(t *testing.T) {
 	for path, want := range map[string]RequestFacts{
 		"/inference/v1/generate":           {Format: VLLM, Operation: "text_completion", Model: "b"},
-		"/api/v1/chat":                     {Format: LMStudio, Operation: "chat", Model: "b"},
-		"/v1/chat":                         {Format: Cohere, Operation: "chat", Model: "b"},
-		"/v1/conversations":                {Operation: "chat", Model: "b"},
-		"/v1/conversations/conv_1/restart": {Operation: "chat", Model: "b"},
+		"/api/v1/chat":                     {SharedPath: "/api/v1/chat", Operation: "chat", Model: "b"},
+		"/v1/chat":                         {SharedPath: "/v1/chat", Operation: "chat", Model: "b"},
+		"/v1/conversations":                {SharedPath: "/v1/conversations", Operation: "chat", Model: "b"},
+		"/v1/conversations/conv_1/restart": {SharedPath: "/v1/conversations/", Operation: "chat", Model: "b"},
 		"/api/v1/services/aigc/text-generation/generation":       {Format: DashScope, Operation: "chat", Model: "b"},
-		"/api/v1/services/aigc/multimodal-generation/generation": {Operation: "chat", Model: "b"},
+		"/api/v1/services/aigc/multimodal-generation/generation": {SharedPath: "/services/aigc/multimodal-generation/generation", Operation: "chat", Model: "b"},
 		"/api/v1/apps/x/completion":                              {Format: DashScope, Operation: "chat", Model: "b"},
-		"/completion":                                            {Format: LlamaCpp, Operation: "text_completion", Model: "b"},
+		"/completion":                                            {SharedPath: "/completion", Operation: "text_completion", Model: "b"},
 	} {
 		assert.Equal(t, want, RequestOf(path, "", []byte(`{"model":"b"}`)), path)
 	}

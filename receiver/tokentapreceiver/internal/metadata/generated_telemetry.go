@@ -40,6 +40,7 @@ type TelemetryBuilder struct {
 	ReceiverTokenTapRequestsTruncated     metric.Int64Counter
 	ReceiverTokenTapRequestsUnobserved    metric.Int64Counter
 	ReceiverTokenTapResponsesEvicted      metric.Int64Counter
+	ReceiverTokenTapResponsesForgotten    metric.Int64Counter
 	ReceiverTokenTapSpansDropped          metric.Int64Counter
 	ReceiverTokenTapStreamsExpired        metric.Int64Counter
 	ReceiverTokenTapStreamsLimit          metric.Int64ObservableGauge
@@ -245,6 +246,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	builder.ReceiverTokenTapResponsesEvicted, err = builder.meter.Int64Counter(
 		"otelcol_receiver_token_tap_responses_evicted",
 		metric.WithDescription("Responses on WebSocket connections whose span was sent before their end, because 16 others were open. [Alpha]"),
+		metric.WithUnit("{response}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverTokenTapResponsesForgotten, err = builder.meter.Int64Counter(
+		"otelcol_receiver_token_tap_responses_forgotten",
+		metric.WithDescription("Stored responses that a read would count again, because 65,536 later ones were remembered. [Alpha]"),
 		metric.WithUnit("{response}"),
 	)
 	errs = errors.Join(errs, err)

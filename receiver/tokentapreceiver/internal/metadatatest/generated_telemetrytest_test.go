@@ -52,6 +52,7 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ReceiverTokenTapRequestsTruncated.Add(context.Background(), 1)
 	tb.ReceiverTokenTapRequestsUnobserved.Add(context.Background(), 1)
 	tb.ReceiverTokenTapResponsesEvicted.Add(context.Background(), 1)
+	tb.ReceiverTokenTapResponsesForgotten.Add(context.Background(), 1)
 	tb.ReceiverTokenTapSpansDropped.Add(context.Background(), 1)
 	tb.ReceiverTokenTapStreamsExpired.Add(context.Background(), 1)
 	tb.ReceiverTokenTapUnparsed.Add(context.Background(), 1)
@@ -89,6 +90,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverTokenTapResponsesEvicted(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverTokenTapResponsesForgotten(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverTokenTapSpansDropped(t, testTel,
