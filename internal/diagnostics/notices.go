@@ -38,6 +38,8 @@ var remedies = [NumReasons]struct {
 	latency.NoToken:       {zapcore.InfoLevel, "none needed for failed requests; if requests succeed, report their chunks"},
 	latency.NotStreamed:   {zapcore.InfoLevel, "none needed; if the calls do stream, update the instrumentation so that it sets gen_ai.request.stream"},
 	streamStopped:         {zapcore.WarnLevel, "the requests ask for a stream: turn on streaming in what stopped it between the service and the observer, such as a gateway or a cache"},
+	latency.AmbiguousUnit: {zapcore.WarnLevel, "write gen_ai.response.time_to_first_chunk in seconds, or report the unit of the sender"},
+	latency.NotRead:       {zapcore.WarnLevel, "write gen_ai.response.time_to_first_chunk in seconds from the sender's own attribute, for example with the transform processor"},
 	latency.NotReported:   {zapcore.WarnLevel, "turn on the sender's setting that reports the first token and the usage, or send token events to token_stream"},
 	latency.DroppedEvents: {zapcore.WarnLevel, "raise the SDK's limit of events per span, such as OTEL_SPAN_EVENT_COUNT_LIMIT"},
 	latency.Buffered:      {zapcore.WarnLevel, "turn off response buffering in the proxy between the engine and the observer"},

@@ -26,7 +26,7 @@ func TestNotices_LinkToTheRemedies(t *testing.T) {
 	for _, ofSource := range NewNotices(zap.NewNop()).messages {
 		messages = append(messages, ofSource[1:]...)
 	}
-	require.Len(t, messages, 1+8*len(source.Names()))
+	require.Len(t, messages, 1+10*len(source.Names()))
 	link := regexp.MustCompile(`docs/sources\.md#(\w+)$`)
 	for _, message := range messages {
 		anchor := link.FindStringSubmatch(message)

@@ -17,7 +17,9 @@ const (
 	Present Absence = iota
 	Implausible
 	NoToken
+	AmbiguousUnit
 	NotStreamed
+	NotRead
 	NotReported
 	DroppedEvents
 	Buffered
@@ -50,8 +52,12 @@ func (d *derivation) absence(q numbers.ID, first Milestone) Absence {
 		return Implausible
 	case !first.Known && d.noToken():
 		return NoToken
+	case !first.Known && d.request.AmbiguousUnit:
+		return AmbiguousUnit
 	case !first.Known && d.request.NotStreamed:
 		return NotStreamed
+	case !first.Known && d.request.NotRead:
+		return NotRead
 	case !first.Known && d.request.EventsDropped: // the sender may have reported a first token
 		return DroppedEvents
 	case q == numbers.TimePerOutputToken && d.latency.Buffered && d.request.StreamAsked && d.inOnePiece():
@@ -67,7 +73,10 @@ func (d *derivation) absence(q numbers.ID, first Milestone) Absence {
 
 // implausible reports whether the indicator's value, or one that it is derived from, was rejected.
 func (d *derivation) implausible(q numbers.ID, first Milestone) bool {
-	if !first.Known && d.request.FirstTokenRejected {
+	switch {
+	case d.generatedNothing():
+		return false
+	case !first.Known && d.request.FirstTokenRejected:
 		return true
 	}
 	if q == numbers.TimeToFirstToken {
@@ -95,5 +104,5 @@ func (d *derivation) inOnePiece() bool {
 
 func (d *derivation) atMostOneToken() bool {
 	tokens, known, _ := d.outputTokens()
-	return known && tokens <= 1 || d.atMostOneChunk()
+	return known && tokens <= max(1, d.request.Choices) || d.atMostOneChunk()
 }

@@ -76,8 +76,17 @@ func TestAnalyze_Absences(t *testing.T) {
 		},
 
 		// Of several reasons the first counts.
-		"implausible, no token": {
-			foreign(func(r *Observed) { r.FirstTokenRejected, r.OutputTokens.Value = true, 0 }), nil, Implausible, Implausible,
+		"0 reported tokens, whatever the first token": {
+			foreign(func(r *Observed) { r.FirstTokenRejected, r.OutputTokens.Value = true, 0 }), nil, NoToken, NoToken,
+		},
+		"0 reported tokens with a first token": {
+			foreign(func(r *Observed) { r.FirstToken, r.OutputTokens.Value = firstTokenAt(ms), 0 }), nil, NoToken, NoToken,
+		},
+		"ambiguous unit, not streamed": {
+			foreign(func(r *Observed) { r.AmbiguousUnit, r.NotStreamed = true, true }), nil, AmbiguousUnit, AmbiguousUnit,
+		},
+		"not read": {
+			foreign(func(r *Observed) { r.NotRead = true }), nil, NotRead, NotRead,
 		},
 		"no token, not streamed": {
 			foreign(func(r *Observed) { r.NotStreamed, r.OutputTokens.Value = true, 0 }), nil, NoToken, NoToken,

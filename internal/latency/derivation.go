@@ -29,6 +29,7 @@ type derivation struct {
 }
 
 func (d *derivation) derive() {
+	d.includeReasoning()
 	first := d.firstToken()
 	d.setOutcome(first.Known || d.arrivals.chunks > 0 || d.dropped() > 0)
 	if !d.request.StartUnknown {
@@ -74,6 +75,9 @@ func (d *derivation) tokensAssumed() bool {
 // firstToken returns c1: from a timeline of tokens, else as reported, else from the
 // first frame, unless frames before it were dropped.
 func (d *derivation) firstToken() Milestone {
+	if d.generatedNothing() {
+		return Milestone{}
+	}
 	if d.arrivals.chunks > 0 && !d.request.Frames {
 		return Milestone{d.arrivals.first, true, false}
 	}
@@ -87,6 +91,19 @@ func (d *derivation) firstToken() Milestone {
 		return Milestone{d.arrivals.first, true, true}
 	}
 	return Milestone{}
+}
+
+// generatedNothing reports whether the service says that it generated no token, such as for a pooling request: its
+// first token is then the end of its work.
+func (d *derivation) generatedNothing() bool {
+	return d.arrivals.chunks == 0 && d.dropped() == 0 && d.request.OutputTokens.Known && d.request.OutputTokens.Value == 0
+}
+
+// includeReasoning makes the output tokens include those of reasoning.
+func (d *derivation) includeReasoning() {
+	if output, reasoning := &d.request.OutputTokens, d.request.ReasoningTokens; output.Known && output.Value >= 0 && reasoning.Known && reasoning.Value > output.Value {
+		output.Value += reasoning.Value
+	}
 }
 
 // countClockAnomalies counts a first token before the start and an end before the last
@@ -155,7 +172,7 @@ func (d *derivation) queueAndPrefill(first Milestone) {
 // tokens whose arrivals are known.
 func (d *derivation) decode(first Milestone) {
 	d.observedDecode(first)
-	if d.request.Decode.Known {
+	if d.request.Decode.Known && !d.generatedNothing() {
 		d.set(numbers.DecodeDuration, d.request.Decode.Value, d.request.DecodeEstimated)
 	}
 	if !d.pace.Known {
@@ -246,13 +263,21 @@ func (d *derivation) atMostOneChunk() bool {
 // decodePace derives time per output token and its inverse.
 func (d *derivation) decodePace(tokens int64, estimated bool) {
 	decode := d.pace
-	if !decode.Known || tokens <= 1 || d.latency.Buffered {
+	if !decode.Known || tokens <= max(1, d.request.Choices) || d.latency.Buffered {
 		return
 	}
 	estimated = estimated || decode.Estimated
+	if d.request.Choices > 1 {
+		d.setPace(decode.Value/(float64(tokens)/float64(d.request.Choices)-1), true)
+		return
+	}
 	// Dividing whole nanoseconds rounds once: 50 ms per token is 0.05, not the next
 	// larger float64, which would breach a threshold of 50 ms.
 	perToken := math.Round(decode.Value*nanosPerSecond) / (nanosPerSecond * float64(d.denominator(tokens)))
+	d.setPace(perToken, estimated)
+}
+
+func (d *derivation) setPace(perToken float64, estimated bool) {
 	d.latency.Measures[numbers.TimePerOutputToken] = Measure{perToken, true, estimated}
 	if perToken > 0 {
 		d.latency.Measures[numbers.OutputTokenRate] = Measure{1 / perToken, true, estimated}

@@ -38,6 +38,10 @@ type Observed struct {
 	ReportedGaps ReportedGaps
 	// OutputTokens is the reported number of output tokens, reasoning included.
 	OutputTokens optional.Value[int64]
+	// ReasoningTokens is the reported number of reasoning tokens. Above OutputTokens, it proves that these exclude it.
+	ReasoningTokens optional.Value[int64]
+	// Choices is the number of answers that the request asked for, if it is known. OutputTokens are of all of them.
+	Choices int64
 	// InputTokens is the reported number of input tokens, and CachedInputTokens that of those which were
 	// read from a cache.
 	InputTokens, CachedInputTokens optional.Value[int64]
@@ -58,6 +62,9 @@ type Observed struct {
 	TokensNotObserved bool
 	// StreamAsked means that the request asked for a stream.
 	StreamAsked bool
+	// AmbiguousUnit means that the sender reports a time of the first token whose unit is unknown, and NotRead that it
+	// reports timings under names that no reader reads.
+	AmbiguousUnit, NotRead bool
 	// NotStreamed means that the answer came as a whole, so that its tokens have no times.
 	NotStreamed bool
 	// EventsDropped means that events are missing from the span, so that the sender may have

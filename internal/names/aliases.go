@@ -21,6 +21,7 @@ const (
 	Streaming
 	FinishReasons
 	ErrorKind
+	ChoiceCount   // answers to one request
 	StandardCount // number of values
 )
 
@@ -28,7 +29,7 @@ const (
 // first, then the others, most trusted first.
 var Aliases = [StandardCount][]string{
 	OperationName: {GenAIOperationName},
-	ProviderName:  {GenAIProviderName, "gen_ai.system", "llm.provider", "llm.system", "ai.model.provider"},
+	ProviderName:  {GenAIProviderName, GenAISystem, "llm.provider", "llm.system", "ai.model.provider"},
 	RequestModel:  {GenAIRequestModel, "llm.model_name", "langfuse.observation.model.name", "ai.model.id", "llm.request.model", GenAIResponseModel},
 	InputTokens: {
 		GenAIInputTokens, "gen_ai.usage.prompt_tokens", "llm.token_count.prompt",
@@ -53,7 +54,7 @@ var Aliases = [StandardCount][]string{
 	},
 	TimeToFirstChunk: {
 		GenAITimeToFirstChunk, "gen_ai.client.operation.time_to_first_chunk", "gen_ai.client.inference.time_to_first_chunk",
-		"gen_ai.response.time_to_first_token", "ai.response.msToFirstChunk", "ai.stream.msToFirstChunk", "ttft_ms",
+		"ai.response.msToFirstChunk", "ai.stream.msToFirstChunk", "ttft_ms",
 	},
 	Streaming: {
 		GenAIRequestStream, "gen_ai.request.is_stream", "gen_ai.is_streaming", "llm.is_streaming",
@@ -61,6 +62,7 @@ var Aliases = [StandardCount][]string{
 	},
 	FinishReasons: {GenAIFinishReasons, "llm.finish_reason", "ai.response.finishReason", "finish_reason"},
 	ErrorKind:     {ErrorType},
+	ChoiceCount:   {"gen_ai.request.choice.count", "gen_ai.request.candidate_count", "llm.request.n"},
 }
 
 // InMilliseconds holds the aliases of durations in milliseconds. All others are in

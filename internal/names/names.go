@@ -74,7 +74,7 @@ var UnmeasuredIndicators = [...]string{"time_to_first_token", "time_per_output_t
 
 // UnmeasuredReasons are these reasons. Of several, the first counts.
 var UnmeasuredReasons = [...]string{
-	"implausible", "no_token", "not_streamed", "not_reported", "dropped_events", "buffered", "one_token",
+	"implausible", "no_token", "ambiguous_unit", "not_streamed", "not_read", "not_reported", "dropped_events", "buffered", "one_token",
 }
 
 // FailureCauses are the causes of failed requests, by the HTTP status of the answer: a mistake of the client,
@@ -109,6 +109,12 @@ const (
 	SourceLLMD           = "llm_d"
 	SourceEnvoyAIGateway = "envoy_ai_gateway"
 	SourceLiteLLM        = "litellm"
+	SourceClaudeCode     = "claude_code"
+	SourceAgentgateway   = "agentgateway"
+	SourcePipecat        = "pipecat"
+	SourceCopilotChat    = "copilot_chat"
+	SourceBraintrust     = "braintrust"
+	SourceLogfire        = "logfire"
 )
 
 // UnknownService is the value of ServiceName that the OpenTelemetry conventions have for a service

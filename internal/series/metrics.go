@@ -32,10 +32,17 @@ type Count uint8
 const (
 	appended   = 6
 	unmeasured = Count(appended)
-	failed     = unmeasured + Count(len(names.UnmeasuredIndicators)*len(names.UnmeasuredReasons))
+	failed     = unmeasured + Count(len(names.UnmeasuredIndicators)*firstReasons)
 	last       = failed + Count(len(names.FailureCauses))
-	counts     = last + Count(len(numbers.Sums)) - appended
+	later      = last + Count(len(numbers.Sums)) - appended
+	counts     = later + Count(len(names.UnmeasuredIndicators)*(len(names.UnmeasuredReasons)-firstReasons))
 )
+
+// firstReasons is the number of names.UnmeasuredReasons that stored histories had first. The counts of reasons that
+// were added later are behind all others. reasonPlaces has the place of each reason in this order.
+const firstReasons = 7
+
+var reasonPlaces = [len(names.UnmeasuredReasons)]int{0, 1, 7, 2, 8, 3, 4, 5, 6}
 
 // CountOf returns the sum of one of numbers.Sums.
 func CountOf(id numbers.ID) Count { return countOf[id] }
@@ -52,7 +59,11 @@ var countOf = func() (index [numbers.Count]Count) {
 // Unmeasured returns the count of requests without an indicator for a reason: indices of
 // names.UnmeasuredIndicators and names.UnmeasuredReasons.
 func Unmeasured(indicator, reason int) Count {
-	return unmeasured + Count(indicator*len(names.UnmeasuredReasons)+reason)
+	place := reasonPlaces[reason]
+	if place >= firstReasons {
+		return later + Count(indicator*(len(names.UnmeasuredReasons)-firstReasons)+place-firstReasons)
+	}
+	return unmeasured + Count(indicator*firstReasons+place)
 }
 
 // Failed returns the count of failed requests with a cause.

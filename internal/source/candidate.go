@@ -43,6 +43,9 @@ func (c candidate) has(keys ...string) bool {
 	return false
 }
 
+// failed reports whether the status of the span is an error.
+func (c candidate) failed() bool { return c.span.Status().Code() == ptrace.StatusCodeError }
+
 // text returns a text attribute of the span, or "".
 func (c candidate) text(key string) string {
 	if v, ok := c.get(key); ok {
@@ -74,9 +77,12 @@ type sign struct {
 	matches func(v pcommon.Value) bool
 }
 
+// modelOperations are the operations of model calls: those of the conventions, and others that senders write.
+var modelOperations = []string{"chat", "text_completion", "generate_content", "chat_streaming", "responses", "text_completions"}
+
 // modelCall is the sign of a model call by the OpenTelemetry conventions. Agents, tools and
 // embeddings have other operations.
-var modelCall = &sign{names.GenAIOperationName, oneOf("chat", "text_completion", "generate_content")}
+var modelCall = &sign{names.GenAIOperationName, oneOf(modelOperations...)}
 
 // oneOf returns a function that reports whether a value is one of the texts.
 func oneOf(texts ...string) func(pcommon.Value) bool {

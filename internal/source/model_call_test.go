@@ -128,10 +128,45 @@ func TestModelCall_IsClaimedAndSimilarSpanIsNot(t *testing.T) {
 			"langfuse",
 			call{attributes: map[string]any{"langfuse.observation.type": "span", "langfuse.observation.completion_start_time": `"2026-11-21T03:54:52.5Z"`}},
 		},
-		"OpenLIT by its first token": {
-			call{attributes: map[string]any{names.GenAIOperationName: "chat", "gen_ai.server.time_to_first_token": 0.5}},
-			"openlit",
+		"operation chat_streaming": {
+			call{attributes: map[string]any{names.GenAIOperationName: "chat_streaming"}},
+			"semconv",
+			call{attributes: map[string]any{names.GenAIOperationName: "invoke_workflow", names.GenAIOutputTokens: 12}},
+		},
+		"operation responses, with the first token of an unknown sender": {
+			call{attributes: map[string]any{names.GenAIOperationName: "responses", "gen_ai.server.time_to_first_token": 0.5}},
+			"semconv",
 			call{attributes: map[string]any{"gen_ai.server.time_to_first_token": 0.5}},
+		},
+		"operation text_completions": {
+			call{attributes: map[string]any{names.GenAIOperationName: "text_completions"}},
+			"semconv",
+			call{attributes: map[string]any{names.GenAIOperationName: "rerank"}},
+		},
+		"OpenLIT by its scope": {
+			call{scope: "openlit.otel.tracing", attributes: map[string]any{names.GenAIOperationName: "chat"}},
+			"openlit",
+			call{scope: "openlit.otel.tracing", attributes: map[string]any{names.GenAIOperationName: "embeddings"}},
+		},
+		"Logfire, a stream": {
+			call{attributes: map[string]any{names.GenAIOperationName: "chat", "logfire.span_type": "log"}},
+			"logfire",
+			call{attributes: map[string]any{names.GenAIOperationName: "chat", "logfire.span_type": "span"}},
+		},
+		"Logfire, whole": {
+			call{attributes: map[string]any{names.GenAIOperationName: "chat", "logfire.span_type": "span", names.GenAIOutputTokens: 3}},
+			"semconv",
+			call{attributes: map[string]any{names.GenAIOperationName: "execute_tool", "logfire.span_type": "span"}},
+		},
+		"Pipecat": {
+			call{name: "llm", attributes: map[string]any{"metrics.ttfb": 0.5}},
+			"pipecat",
+			call{name: "tts", attributes: map[string]any{"metrics.ttfb": 0.5}},
+		},
+		"Braintrust": {
+			call{attributes: map[string]any{"braintrust.metrics": `{}`, "braintrust.span_attributes": `{"type": "llm"}`}},
+			"braintrust",
+			call{attributes: map[string]any{"braintrust.metrics": `{}`, "braintrust.span_attributes": `{"type":"task"}`}},
 		},
 		"vLLM, usage only": {
 			call{name: "llm_request", attributes: map[string]any{"gen_ai.usage.completion_tokens": 12}},

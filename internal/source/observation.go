@@ -58,6 +58,8 @@ func (r Reported) number() optional.Value[int64] {
 // adoptStandard hands the standard attributes that numbers are derived from to the request.
 func (o *Observation) adoptStandard() {
 	o.Request.OutputTokens = o.Standard[names.OutputTokens].number()
+	o.Request.ReasoningTokens = o.Standard[names.ReasoningTokens].number()
+	o.Request.Choices = o.Standard[names.ChoiceCount].Tokens
 	o.Request.InputTokens = o.Standard[names.InputTokens].number()
 	o.Request.CachedInputTokens = o.Standard[names.CacheReadInputTokens].number()
 	o.Request.StreamAsked = o.streaming.Value

@@ -57,6 +57,7 @@ func (observer *Observer) Observe(scope string, span ptrace.Span) (*Observation,
 	if r.read != nil {
 		return o, r.read(o, span, observer.emptyFrames())
 	}
+	o.readUnitlessFirstToken(r, c)
 	o.readEvents(r, span, observer.emptyFrames())
 	o.conclude(r, c)
 	return o, nil

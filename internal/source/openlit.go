@@ -4,6 +4,7 @@
 package source
 
 import (
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -13,10 +14,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
-const (
-	openLITStream     = "gen_ai.request.is_stream"
-	openLITFirstToken = "gen_ai.server.time_to_first_token"
-)
+const openLITStream = "gen_ai.request.is_stream"
 
 // openLIT reads the spans of OpenLIT. Its gen_ai.server attributes are measured at the client, from
 // frames, and are also set on calls that do not stream.
@@ -29,7 +27,7 @@ var openLIT = reader{
 	reportsStreaming:  true,
 	attribute: func(o *Observation, key string, v pcommon.Value) {
 		switch key {
-		case openLITFirstToken, "gen_ai.server.ttft":
+		case "gen_ai.server.ttft":
 			o.setFirstChunk(durationIn(time.Second, v, &o.Unusable), readerRank)
 		case "gen_ai.server.time_per_output_token", "gen_ai.server.tbt": // the mean gap of all frames
 			o.Request.ReportedGaps.InterChunk[latency.Mean] = measure(time.Second, v, true, &o.Unusable)
@@ -38,5 +36,5 @@ var openLIT = reader{
 }
 
 func isOpenLIT(c candidate) bool {
-	return c.text("telemetry.sdk.name") == "openlit" || c.has(openLITStream, openLITFirstToken)
+	return c.text("telemetry.sdk.name") == "openlit" || strings.HasPrefix(c.scope, "openlit") || c.has(openLITStream)
 }

@@ -34,6 +34,12 @@ var readers = []reader{
 	openInference,
 	openLIT,
 	openLLMetry,
+	claudeCode,
+	agentgateway,
+	pipecat,
+	copilotChat,
+	braintrust,
+	logfire,
 	spanEvents,
 	semconv,
 }

@@ -21,7 +21,10 @@ func (o *Observation) conclude(r *reader, c candidate) {
 		o.discardTokenTimes()
 		return
 	}
-	o.Request.NotStreamed = r.silentIsWhole != nil && r.silentIsWhole(c) && o.isSilent()
+	if !o.timeKnown() && !o.Request.AmbiguousUnit && !o.Request.FirstTokenRejected {
+		o.Request.NotRead = hasUnreadTiming(c)
+	}
+	o.Request.NotStreamed = r.silentIsWhole != nil && r.silentIsWhole(c) && o.isSilent() && !o.Request.NotRead && !o.Request.AmbiguousUnit
 	chunk := &o.Standard[names.TimeToFirstChunk]
 	if chunk.Known && !o.Request.FirstToken[latency.RelativeTime].Known && chunk.Rank != absoluteRank {
 		o.Request.FirstToken[latency.RelativeTime] = latency.Milestone{

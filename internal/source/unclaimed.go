@@ -4,6 +4,7 @@
 package source
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
@@ -31,6 +32,19 @@ func (c candidate) hasModelAttribute() bool {
 // attribute of one, and nothing on it says that it is an agent, a tool or another operation, and no
 // token_latency processor annotated it. LiteLLM writes the provider's answer on a span below the call.
 func (c candidate) resemblesModelCall() bool {
-	return c.hasModelAttribute() && c.text(names.GenAIOperationName) == "" && !c.has(kinds...) && !wasDerived(c) &&
-		!isLiteLLM(c) && c.span.Name() != "raw_gen_ai_request"
+	return c.hasModelAttribute() && c.operationMayGenerate() && !c.has(kinds...) && !wasDerived(c) &&
+		!isLiteLLM(c) && c.span.Name() != "raw_gen_ai_request" && c.text(logfireType) == ""
+}
+
+// otherOperations are operations that are no model calls, though spans of some have a model and the tokens of calls below.
+var otherOperations = []string{
+	"invoke_agent", "create_agent", "agent", "agent_step", "invoke_workflow", "workflow", "execute_tool", "tool", "step", "plan", "chain", "task",
+	"embeddings", "embedding", "retrieval", "rerank", "search_memory", "update_memory", "guardrail", "evaluate",
+}
+
+// operationMayGenerate reports whether a span without an operation, or with one that is not known, may be a model call.
+func (c candidate) operationMayGenerate() bool {
+	operation := c.text(names.GenAIOperationName)
+	return operation == "" || !slices.Contains(otherOperations, operation) && !slices.Contains(modelOperations, operation) &&
+		c.has(names.Aliases[names.RequestModel]...) && c.has(names.Aliases[names.OutputTokens]...)
 }

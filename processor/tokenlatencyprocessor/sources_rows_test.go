@@ -120,6 +120,40 @@ var sourceRows = []sourceRow{
 		system: "Mastra", folders: []string{"mastra", "mastra_model_generation"},
 		reasons: []reason{prefillHoldsQueue, untilTheEnd},
 	},
+	{
+		system: "AWS Strands Agents", folders: []string{"semconv_strands"},
+		reasons: []reason{prefillHoldsQueue, untilTheEnd},
+	},
+	{
+		system: "RTP-LLM", folders: []string{"semconv_rtp_llm"},
+		reasons: []reason{prefillHoldsQueue, untilTheEnd},
+	},
+	{
+		system: "any sender of `gen_ai.response.time_to_first_token` that [fits one unit](#units)", folders: []string{"semconv_one_unit"},
+		reasons: []reason{prefillHoldsQueue, untilTheEnd},
+		more: "a unit that is known: `gen_ai.response.time_to_first_chunk`, in seconds",
+	},
+	{
+		system: "Claude Code", folders: []string{"claude_code"},
+		reasons: []reason{prefillHoldsQueue, untilTheEnd},
+	},
+	{
+		system: "agentgateway", folders: []string{"agentgateway"},
+		reasons: []reason{prefillHoldsQueue, untilTheEnd},
+	},
+	{
+		system: "GitHub Copilot Chat, earlier versions", folders: []string{"copilot_chat"},
+		reasons: []reason{prefillHoldsQueue, untilTheEnd},
+	},
+	{
+		system: "Braintrust", folders: []string{"braintrust"},
+		reasons: []reason{prefillHoldsQueue, untilTheEnd},
+	},
+	{
+		system: "Pipecat", folders: []string{"pipecat"},
+		reasons: []reason{roleFrame, prefillHoldsQueue, untilTheEnd},
+	},
+	{system: "Logfire, streams", folders: []string{"logfire"}},
 	{system: "vLLM", folders: []string{"vllm"}, more: "`--otlp-traces-endpoint`, for the spans; [its environment or `join`](whole-traces.md#the-model-of-an-engine), for the model"},
 	{
 		system: "SGLang", folders: []string{"sglang"},
@@ -207,7 +241,12 @@ var caseRows = []caseRow{
 	{"LiteLLM, not streamed", "litellm_v2_not_streaming"},
 	{"Langfuse, failed", "langfuse_error"},
 	{"OpenTelemetry conventions, cancelled, with a cancellation error", "semconv_cancelled"},
+	{"OpenTelemetry conventions, a time of an unknown unit", "semconv_ambiguous_unit"},
+	{"OpenTelemetry conventions, a timing under an unknown name", "semconv_not_read"},
+	{"OpenTelemetry conventions, several answers", "semconv_choices"},
+	{"OpenTelemetry conventions, output without reasoning", "semconv_reasoning_excluded"},
 	{"vLLM, one token", "vllm_one_token"},
+	{"vLLM, pooling", "vllm_pooling"},
 	{"SGLang, aborted", "sglang_aborted"},
 	{"SGLang, decode server before September 2026", "sglang_decode"},
 	{"TensorRT-LLM, cancelled in the queue", "tensorrt_llm_cancelled"},

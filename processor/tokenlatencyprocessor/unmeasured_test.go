@@ -31,7 +31,7 @@ func requireReasons(t *testing.T, attributes pcommon.Map) (entries []string) {
 		indicator, reason, ok := strings.Cut(entry, "=")
 		require.True(t, ok, entry)
 		require.Contains(t, []string{
-			"implausible", "no_token", "not_streamed", "not_reported", "dropped_events", "buffered", "one_token",
+			"implausible", "no_token", "ambiguous_unit", "not_streamed", "not_read", "not_reported", "dropped_events", "buffered", "one_token",
 		}, reason)
 		reasons[indicator] = append(reasons[indicator], reason)
 	}

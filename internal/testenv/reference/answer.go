@@ -99,8 +99,11 @@ func (c *computation) countTokens() {
 	switch {
 	case usage.Output >= 0:
 		c.OutputTokens = usage.Output
+		if usage.Reasoning > usage.Output { // which excludes it then
+			c.OutputTokens += usage.Reasoning
+		}
 		if len(c.chunks) > 0 {
-			c.putUnlessZero("tokenpulse.token_count.mismatch", int(usage.Output-counted))
+			c.putUnlessZero("tokenpulse.token_count.mismatch", int(c.OutputTokens-counted))
 		}
 	case counted > 0:
 		c.put("tokenpulse.token_count", float64(counted), 0)

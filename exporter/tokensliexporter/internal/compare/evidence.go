@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/canary"
+	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
@@ -172,5 +173,5 @@ func (e *evidence) increase(i *series.Increment) (folded uint64) {
 // isUnmeasured reports whether a sum counts the requests without an indicator.
 func isUnmeasured(count series.Count, indicator numbers.ID) bool {
 	at := slices.Index(numbers.Indicators[:], indicator)
-	return at >= 0 && series.Unmeasured(at, 0) <= count && count < series.Unmeasured(at+1, 0)
+	return at >= 0 && series.Counters[count].Indicator == names.UnmeasuredIndicators[at]
 }

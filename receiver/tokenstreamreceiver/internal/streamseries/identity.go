@@ -39,6 +39,8 @@ type streamIdentity struct {
 	status int
 	// unusable is the number of token counts whose value has the wrong type or form.
 	unusable int64
+	// choices is the number of answers that the request asked for, or 0.
+	choices int64
 	// streamAsked means that the request asked for a stream.
 	streamAsked bool
 }
@@ -54,7 +56,7 @@ func (r *Recorder) newIdentities(config *keeper.Config) *identity.Cache[streamId
 	for _, standard := range [...]names.Standard{
 		names.OperationName, names.ProviderName, names.RequestModel,
 		names.InputTokens, names.OutputTokens, names.ReasoningTokens, names.CacheReadInputTokens,
-		names.CacheWriteInputTokens, names.Streaming, names.FinishReasons,
+		names.CacheWriteInputTokens, names.Streaming, names.FinishReasons, names.ChoiceCount,
 	} {
 		read = append(read, names.Aliases[standard]...)
 	}
@@ -108,7 +110,7 @@ func (r *Recorder) resolve(s *identity.Stream) *streamIdentity {
 		id.removed -= id.removedFromResource
 	}
 	observed := observe(span.Attributes())
-	id.unusable, id.streamAsked = observed.Unusable, observed.Request.StreamAsked
+	id.unusable, id.streamAsked, id.choices = observed.Unusable, observed.Request.StreamAsked, observed.Request.Choices
 	return id
 }
 

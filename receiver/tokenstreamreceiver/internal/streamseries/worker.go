@@ -146,6 +146,7 @@ func (w *worker) derive(s *source.TokenStream, id *streamIdentity, usage assembl
 	r.Duration = time.Duration(s.End - s.Start)
 	r.Queue = s.Queue()
 	r.OutputTokens, r.InputTokens, r.CachedInputTokens = usage.Output, usage.Input, usage.CachedInput
+	r.ReasoningTokens, r.Choices = usage.Reasoning, id.choices
 	r.LastChunksDropped = s.ChunksDropped
 	r.StartUnknown = s.StartUnseen
 	r.Frames = s.Frames

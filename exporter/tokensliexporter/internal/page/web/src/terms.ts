@@ -54,7 +54,9 @@ export function rule(indicator: string, threshold: number): string {
 const reasons: Record<string, string> = {
   implausible: 'implausible: negative, or longer than the request',
   no_token: 'no token',
+  ambiguous_unit: 'a time of an unknown unit',
   not_streamed: 'not streamed',
+  not_read: 'a timing that is not read',
   not_reported: 'first token not reported',
   dropped_events: 'events dropped',
   buffered: 'buffered between engine and observer',

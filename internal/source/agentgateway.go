@@ -1,0 +1,28 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
+)
+
+const agentgatewayFirstToken = "agw.ai.time_to_first_token"
+
+// agentgateway reads the spans of agentgateway. Its time per output token is not read: TPOT is derived, as for all others.
+var agentgateway = reader{
+	name:    names.SourceAgentgateway,
+	vantage: timeline.VantageGateway,
+	signs:   []*sign{{key: agentgatewayFirstToken}, modelCall},
+	claims:  func(c candidate) bool { return c.has(agentgatewayFirstToken) || c.scope == "agentgateway" },
+	attribute: func(o *Observation, key string, v pcommon.Value) {
+		if key == agentgatewayFirstToken {
+			o.setFirstChunk(durationIn(time.Second, v, &o.Unusable), readerRank)
+		}
+	},
+}
