@@ -20,7 +20,7 @@ import (
 // derivedNames holds the attributes that the processor replaces or removes, whatever the span carries.
 var derivedNames = func() map[string]bool {
 	derived := map[string]bool{
-		names.Estimated: true, names.StalledAtEnd: true, names.Buffered: true, names.Unmeasured: true, names.Joined: true,
+		names.Estimated: true, names.StalledAtEnd: true, names.Buffered: true, names.Unmeasured: true, names.Joined: true, names.Repeated: true,
 	}
 	for id := range numbers.Count {
 		if !id.OfTrace() && strings.HasPrefix(id.Attribute(), names.Prefix) { // others report the standard ones

@@ -87,6 +87,7 @@ type Keeper struct {
 	telemetry *telemetry
 	doubts    *diagnostics.Doubts
 	wiring    wiring
+	pairs     scopePairs
 
 	flushes, saves worker
 	patience       time.Duration // of a round, with either
@@ -152,6 +153,7 @@ func (k *Keeper) Record(ctx context.Context, traces ptrace.Traces) {
 	if k.Engine == nil && len(config.Objectives) == 0 {
 		return
 	}
+	k.doubtRepeats(traces)
 	tally := spanreader.Read(traces, &k.options, k.settings.Now(), k.Add)
 	k.Count(ctx, &tally)
 }

@@ -37,6 +37,7 @@ const (
 	Frames        = "tokenpulse.chunk.frames"
 	Cut           = "tokenpulse.cut"
 	Aggregated    = "tokenpulse.aggregated"
+	Repeated      = "tokenpulse.repeated"
 	Unparsed      = "tokenpulse.tap.unparsed"
 	Untimed       = "tokenpulse.tap.untimed"
 	Uncounted     = "tokenpulse.tap.uncounted"

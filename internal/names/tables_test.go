@@ -126,7 +126,8 @@ var spanAttributes = slices.Concat([]attribute{
 	{names.Frames, typeBool, "", byReceiver, "True when the chunks are frames, some of which may hold no token. Missing otherwise."},
 
 	{names.Cut, typeString, "", byReceivers, "`collector` when the Collector ended the stream: at a shutdown, a reload, or a limit of token_tap. No SLO judges such a request. Missing otherwise."},
-	{names.Untimed, typeString, "", byTap, "Why the tokens of the answer have no times: `whole` (it came in one piece), `replayed` (it was generated before) or `unparsed` (an event before the first known token was too long). Missing otherwise."},
+	{names.Repeated, typeString, "", byProcessor, "ID of the span that counts for the same request, which another instrumentation sent. Needs `join` or `roll_up`."},
+	{names.Untimed, typeString, "", byTap, "Why the tokens of the answer have no times: `whole` (it came in one piece), `replayed` (it was generated before), `unparsed` (an event before the first known token was too long) or `tokenless` (it is complete without a token). Missing otherwise."},
 	{names.Uncounted, typeBool, "", byTap, "True when each chunk counts as at least one token, because the service reported neither usage nor the tokens of every chunk. Numbers that depend on the number of tokens are then estimates. Missing otherwise."},
 	{names.Unparsed, typeStrings, "", byTap, "What could not be read of an answer: `content_encoding`, `corrupt`, `format`, `invalid`, `memory` (beyond `max_memory_mib`), `panic` or `too_long`. It was forwarded. Missing otherwise."},
 	{names.Aggregated, typeBool, "", byReceiver, "True when the receiver adds the request to series itself. `token_sli` then counts it nowhere: in no metric, verdict or budget. Missing otherwise."},
@@ -164,6 +165,7 @@ var standardAttributes = append(numberRows(isStandard), []attribute{
 	{names.GenAIProviderName, typeString, "", byTapToo, "Provider of the model."},
 	{names.GenAIRequestModel, typeString, "", byTapToo, "Requested model. If the span names only the model of the response (`gen_ai.response.model`), that one."},
 	{names.GenAITimeToFirstChunk, typeDouble, seconds, byProcessor, "Time to first chunk, as the instrumentation reported it."},
+	{names.ErrorType, typeString, "", byAll, "Why the request is an error. `token_stream` and `token_latency` set it where the finish reason or missing tokens decide, unless the span has one."},
 	{names.GenAIFinishReasons, typeStrings, "", byReceivers, "The finish reason of the stream's end event, or those of the answer."},
 }...)
 

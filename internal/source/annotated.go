@@ -26,6 +26,12 @@ func IsAnnotated(span ptrace.Span) bool {
 	return annotated
 }
 
+// IsRepeated reports whether a token_latency processor found that another span is of the same request, and counts.
+func IsRepeated(span ptrace.Span) bool {
+	_, repeated := span.Attributes().Get(names.Repeated)
+	return repeated
+}
+
 // IsRolledUp reports whether a token_latency processor, this one or another, summed up a trace on
 // the span.
 func IsRolledUp(span ptrace.Span) bool {

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/optional"
 )
 
 // alias is a name of a standard attribute, its own included.
@@ -59,6 +60,9 @@ func (o *Observation) readStandard(a *alias, v pcommon.Value) {
 		o.setFirstChunk(durationIn(a.unit, v, &o.Unusable), a.rank)
 	case names.OperationName, names.ProviderName, names.RequestModel:
 		o.setText(a.standard, a.rank, v)
+		if a.standard == names.OperationName && v.Str() == "chat_streaming" && !o.streaming.Known {
+			o.streaming = optional.Of(true)
+		}
 	default:
 		o.setTokens(a.standard, a.rank, v)
 	}

@@ -22,6 +22,7 @@ var fields = func() map[string]field {
 		names.Outcome:        (*reader).outcome,
 		names.StalledAtEnd:   func(r *reader, v pcommon.Value) { r.request.Latency.StalledAtEnd = v.Bool() },
 		names.Cut:            func(r *reader, v pcommon.Value) { r.request.Cut = v.Str() == names.CutCollector },
+		names.Repeated:       func(r *reader, _ pcommon.Value) { r.repeated = true },
 		names.Aggregated:     func(r *reader, v pcommon.Value) { r.aggregated = v.Bool() },
 		names.Vantage:        func(r *reader, v pcommon.Value) { r.request.Vantage = labelValue(v) },
 		names.SLOMet:         func(r *reader, v pcommon.Value) { r.judged[slo.Good] = optional.Of(v) },

@@ -33,6 +33,7 @@ type findings struct {
 	rolledUp   bool // it is the root span of a trace and has a number of the trace
 	judged     [slo.Verdicts]optional.Value[pcommon.Value]
 	ofTrace    optional.Value[pcommon.Value] // the judged SLOs that judge the trace
+	repeated   bool                          // another span of the same request counts
 	aggregated bool                          // another component has the request in its series
 }
 
@@ -52,7 +53,7 @@ func (r *reader) read(span ptrace.Span, resource []string, now time.Time) bool {
 		}
 	}
 	r.decide()
-	if !r.ours && !r.rolledUp {
+	if r.repeated || !r.ours && !r.rolledUp {
 		return false
 	}
 	r.Dimensions.Clean(&r.request)

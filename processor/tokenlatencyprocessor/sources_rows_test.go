@@ -131,7 +131,7 @@ var sourceRows = []sourceRow{
 	{
 		system: "any sender of `gen_ai.response.time_to_first_token` that [fits one unit](#units)", folders: []string{"semconv_one_unit"},
 		reasons: []reason{prefillHoldsQueue, untilTheEnd},
-		more: "a unit that is known: `gen_ai.response.time_to_first_chunk`, in seconds",
+		more:    "a unit that is known: `gen_ai.response.time_to_first_chunk`, in seconds",
 	},
 	{
 		system: "Claude Code", folders: []string{"claude_code"},

@@ -26,6 +26,7 @@ type tree struct {
 
 type node struct {
 	span     ptrace.Span
+	scope    string
 	resource int  // index of its resource
 	parent   int  // of a call or agent: the nearest call or agent above it; otherwise the parent; or noNode
 	leader   int  // of a call: the first call of its request, or noNode before it is searched
@@ -61,7 +62,7 @@ func (t *tree) build(traces ptrace.Traces) {
 		t.resources = append(t.resources, resource)
 		for _, scope := range resource.ScopeSpans().All() {
 			for _, span := range scope.Spans().All() {
-				t.add(span)
+				t.add(span, scope.Scope().Name())
 			}
 		}
 	}
@@ -99,12 +100,12 @@ func (t *tree) nearest(i int, path []int) (int, []int) {
 	return i, path
 }
 
-func (t *tree) add(span ptrace.Span) {
+func (t *tree) add(span ptrace.Span, scope string) {
 	key := spanKey{span.TraceID(), span.SpanID()}
 	if _, repeated := t.index[key]; repeated {
 		return // sent twice, for example by a retry
 	}
-	n := node{span: span, resource: len(t.resources) - 1, parent: noNode, leader: noNode, call: source.IsAnnotated(span)}
+	n := node{span: span, scope: scope, resource: len(t.resources) - 1, parent: noNode, leader: noNode, call: source.IsAnnotated(span) && !source.IsRepeated(span)}
 	if n.call {
 		n.vantage = vantageOf(span.Attributes())
 		t.calls = append(t.calls, len(t.nodes))
