@@ -64,8 +64,13 @@ func TestMeaningOf_AllocatesNothing(t *testing.T) {
 func TestReason_TheWorstOfSeveralCounts(t *testing.T) {
 	var r outcome.Reason
 	for _, step := range []struct{ reason, worst string }{
-		{"stop", "stop"}, {"content_filter", "content_filter"}, {"length", "content_filter"}, {"abort", "abort"},
-		{"error", "error"}, {"TIMEOUT", "error"}, {"cancelled", "error"},
+		{"stop", "stop"},
+		{"content_filter", "content_filter"},
+		{"length", "content_filter"},
+		{"abort", "abort"},
+		{"error", "error"},
+		{"TIMEOUT", "error"},
+		{"cancelled", "error"},
 	} {
 		r = r.Worse(step.reason)
 		require.Equal(t, step.worst, r.Name, "after %s", step.reason)

@@ -71,7 +71,12 @@ func (t *tree) sameObserverAbove(i int) (above int) {
 
 func (t *tree) sameObserver(i, j int) bool {
 	a, b := &t.nodes[i], &t.nodes[j]
-	return a.vantage == b.vantage && a.resource == b.resource && a.scope != b.scope
+	return a.vantage == b.vantage && a.scope != b.scope && t.sameResource(a.resource, b.resource)
+}
+
+// sameResource compares the attributes: groupbytrace sends a resource of its own for each scope.
+func (t *tree) sameResource(i, j int) bool {
+	return i == j || t.resources[i].Resource().Attributes().Equal(t.resources[j].Resource().Attributes())
 }
 
 // markSiblings marks calls below one span that ran at the same time, of which each instrumentation has one at most.

@@ -32,15 +32,18 @@ func chat(more ...any) map[string]any {
 	return all
 }
 
-// oneProcess returns a trace of one resource, with a scope for each instrumentation.
+// oneProcess returns a trace of one process, with a resource for each instrumentation, as groupbytrace sends them.
 func oneProcess(t *testing.T, calls []modelCall) ptrace.Traces {
 	t.Helper()
 	traces := ptrace.NewTraces()
-	resource := traces.ResourceSpans().AppendEmpty()
-	resource.Resource().Attributes().PutStr("service.name", "app")
 	scopes := map[string]ptrace.ScopeSpans{}
 	for _, c := range calls {
 		if _, ok := scopes[c.scope]; !ok {
+			resource := traces.ResourceSpans().AppendEmpty()
+			resource.Resource().Attributes().PutStr("service.name", "app")
+			if c.scope == "of another" {
+				resource.Resource().Attributes().PutStr("service.name", "other")
+			}
 			scopes[c.scope] = resource.ScopeSpans().AppendEmpty()
 			scopes[c.scope].Scope().SetName(c.scope)
 		}
@@ -99,11 +102,13 @@ func TestRepeats(t *testing.T) {
 		}, map[byte]byte{1: 2}},
 		"a retry below a wrapper": {[]modelCall{
 			{1, 0, framework, 0, 3000, chat()},
-			{2, 1, sdk, 5, 1000, chat("gen_ai.usage.input_tokens", nil, "gen_ai.usage.output_tokens", nil, "error.type", "503")}, {3, 1, sdk, 1100, 2990, chat()},
+			{2, 1, sdk, 5, 1000, chat("gen_ai.usage.input_tokens", nil, "gen_ai.usage.output_tokens", nil, "error.type", "503")},
+			{3, 1, sdk, 1100, 2990, chat()},
 		}, map[byte]byte{1: 2}},
 
 		"other responses":      {[]modelCall{{1, 0, framework, 0, 3000, chat("gen_ai.response.id", "a")}, {2, 1, sdk, 5, 2990, chat("gen_ai.response.id", "b")}}, nil},
 		"one instrumentation":  {[]modelCall{{1, 0, sdk, 0, 3000, chat()}, {2, 1, sdk, 5, 2990, chat()}}, nil},
+		"other processes":      {[]modelCall{{1, 0, "of another", 0, 3000, chat()}, {2, 1, sdk, 5, 2990, chat()}}, nil},
 		"other vantages":       {[]modelCall{{1, 0, framework, 0, 3000, chat("tokenpulse.vantage", "gateway")}, {2, 1, sdk, 5, 2990, chat()}}, nil},
 		"other models":         {[]modelCall{{1, 0, framework, 0, 3000, chat()}, {2, 1, sdk, 5, 2990, chat("gen_ai.request.model", "gpt-4o")}}, nil},
 		"other tokens":         {[]modelCall{{1, 0, framework, 0, 3000, chat()}, {2, 1, sdk, 5, 2990, chat("gen_ai.usage.output_tokens", 7)}}, nil},

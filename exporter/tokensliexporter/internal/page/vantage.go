@@ -97,10 +97,10 @@ const (
 func (p *Page) chooseVantage(q *query) {
 	q.seen = p.see(q, q.since())
 	q.seen.Shown = q.values.Get(paramVantage)
-	switch {
-	case q.seen.Shown == vantageAll:
+	switch q.seen.Shown {
+	case vantageAll:
 		q.seen.Sum = q.seen.vantages > 1
-	case q.seen.Shown == "":
+	case "":
 		from := q.seen
 		if from.vantages == 0 {
 			from = p.see(q, q.now.Add(-periods[len(periods)-1].length))

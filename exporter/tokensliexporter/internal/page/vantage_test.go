@@ -262,7 +262,7 @@ func TestVantage_OutermostWithHalfOfTheRequestsIsShown(t *testing.T) {
 				about = append(about, d.About)
 			}
 			require.Equal(t, c.doubted, about)
-			require.Equal(t, len(c.doubted), len(r.Doubts), "those of the vantage are among the doubts of now")
+			require.Len(t, r.Doubts, len(c.doubted), "those of the vantage are among the doubts of now")
 		})
 	}
 }

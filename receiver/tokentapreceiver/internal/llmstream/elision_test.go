@@ -138,11 +138,11 @@ func randomJSON(random *rand.Rand, depth int) string {
 		elements := slices.Repeat([]string{randomJSON(random, depth-1)}, random.IntN(4)*random.IntN(4))
 		return "[" + strings.Join(elements, " ,") + "]"
 	case kind <= 4:
-		var text string
+		var text strings.Builder
 		for range random.IntN(30) * random.IntN(3) {
-			text += []string{"a", "é", "\\n", "\\u00e9", "\\\"", "\\\\", "]", ",", "{"}[random.IntN(9)]
+			text.WriteString([]string{"a", "é", "\\n", "\\u00e9", "\\\"", "\\\\", "]", ",", "{"}[random.IntN(9)])
 		}
-		return `"` + text + `"`
+		return `"` + text.String() + `"`
 	default:
 		return []string{"null", "true", "-1.5e3", "12345"}[random.IntN(4)]
 	}
