@@ -155,7 +155,7 @@ scrape_configs:
 	defer sending.Wait()
 	defer close(stop)
 
-	ratio, burn := fmt.Sprintf("tokenpulse_slo:error_ratio:%s", short("5m")), fmt.Sprintf("tokenpulse_slo:burn_rate:%s", short("1h"))
+	ratio, burn := "tokenpulse_slo:error_ratio:"+short("5m"), "tokenpulse_slo:burn_rate:"+short("1h")
 	time.Sleep(time.Until(begin.Add(8 * minute)))
 	sums, checks := map[string]float64{}, 0.0
 	for time.Since(begin) < 11*minute {
