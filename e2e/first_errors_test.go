@@ -107,11 +107,15 @@ func (s *sentRequests) send(t *testing.T, address string, round int, failing boo
 	}
 }
 
-// Each label value hides its first error from a Prometheus that sees its counter begin at 1. With zero_for, two servers
-// see the error ratio and burn rate of what happened zero_for and a scrape before, and a page comes as with default dimensions.
 func TestFirstErrors_CountInTheShippedRules(t *testing.T) {
 	t.Parallel()
-	program := testenv.Program(t, "prometheus")
+	requireFirstErrorsCount(t, testenv.Program(t, "prometheus"))
+}
+
+// requireFirstErrorsCount runs two servers of a Prometheus. Each label value hides its first error from a Prometheus that sees its counter begin at 1. With zero_for, two servers
+// see the error ratio and burn rate of what happened zero_for and a scrape before, and a page comes as with default dimensions.
+func requireFirstErrorsCount(t *testing.T, program string) {
+	t.Helper()
 	plain := freeAddress(t)
 	c := startCollector(t, writeFile(t, t.TempDir(), "config.yaml", fmt.Sprintf(labelsOfFirstErrors, plain)), "--set=exporters.token_sli.zero_for=3s")
 	shipped, err := os.ReadFile(prometheusExample(t, "rules.yaml"))

@@ -22,6 +22,15 @@ processors:
     slos: [{name: impossible, indicator: time_to_first_token, threshold: 1ns}]
 `
 
+func TestPrometheus3_FirstErrorsCountInTheShippedRules(t *testing.T) {
+	for _, version := range []string{"3.5", "3.14"} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			requireFirstErrorsCount(t, built(t, path.Join("prometheus", version, "prometheus")))
+		})
+	}
+}
+
 // Each row of docs/prometheus.md names a version, its feature flags, its scrape settings,
 // and what it stores of a histogram. With all of them, the verdict counter has exemplars.
 func TestPrometheusPage_EverySettingStoresWhatItSays(t *testing.T) {

@@ -15,7 +15,8 @@ import (
 const logfireType = "logfire.span_type"
 
 // logfire reads the model calls of Logfire that stream. They come in two spans: one that ends when the stream begins,
-// and a log, without a length of its own, that says how long the stream took and what it used. The log is the request.
+// and a log, without a length of its own, that says how long the stream took and what it used. The log is the request;
+// the processor adds the time before the stream if both spans are in one batch.
 // Calls that do not stream are in one span, which the conventions' reader reads.
 var logfire = reader{
 	name:    names.SourceLogfire,

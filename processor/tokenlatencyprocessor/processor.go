@@ -43,6 +43,7 @@ type worker struct {
 	analyzer  *latency.Analyzer
 	observed  *source.Observation // of the last span, if its latency is derived
 	derived   latency.Latency     // likewise
+	begins    begins              // of the current scope
 	annotator *annotate.Annotator
 	tree      tree
 	tally     tally
@@ -114,6 +115,7 @@ func (p *tokenLatency) processResource(ctx context.Context, w *worker, resourceS
 	phases := phaseSpans{scopes: scopes}
 	for i := range scopes.Len() { // not over the scope that phases adds
 		scope := scopes.At(i).Scope().Name()
+		w.begins = beginsIn(scope, scopes.At(i).Spans())
 		var unclaimed int64
 		for _, span := range scopes.At(i).Spans().All() {
 			if !p.config.TrustAnnotations {
@@ -133,6 +135,7 @@ func (p *tokenLatency) processResource(ctx context.Context, w *worker, resourceS
 		}
 		p.telemetry.unclaimed.add(ctx, scope, unclaimed)
 	}
+	w.begins = nil
 }
 
 // explain logs why the worker's last span has no latency.
@@ -205,6 +208,7 @@ func (p *tokenLatency) processSpan(w *worker, scope string, span ptrace.Span) {
 		return
 	}
 	if err == nil {
+		observed.Request.Duration += w.begins.before(span, observed.Request.Duration)
 		err = w.analyzer.AnalyzeInto(&w.derived, &observed.Request, observed.Timeline)
 	}
 	if err != nil {
