@@ -48,7 +48,8 @@ func (d *decoding) isRequest(o *llmstream.Observation) bool {
 	case d.facts.Replayed:
 		return recognised && o.Ended && !o.Pending && d.status < http.StatusBadRequest && d.firstShown(o)
 	case recognised:
-		if o.Pending && d.status < http.StatusBadRequest {
+		goesOn := o.Pending || d.facts.Background && !o.Ended && o.Error == ""
+		if goesOn && d.status < http.StatusBadRequest {
 			return false // until a read shows how it ended
 		}
 		d.firstShown(o)

@@ -11,7 +11,7 @@ const OpenAIAssistants Format = "openai_assistants"
 var openAIAssistants = &answerFormat{
 	name:     OpenAIAssistants,
 	provider: "openai",
-	paths:    []pathRule{{suffix: "/runs", within: "/threads"}, {suffix: "/submit_tool_outputs", within: "/threads"}},
+	paths:    []pathRule{{suffix: "/runs", within: "/threads"}, {suffix: "/submit_tool_outputs", within: "/threads"}, {within: "/runs/", replays: true}},
 	hints:    []string{"object"},
 	shape: func(first firstObject) bool {
 		return bytes.HasPrefix(first.event.name, []byte("thread.")) || first.begins("object", "thread.")
@@ -21,7 +21,11 @@ var openAIAssistants = &answerFormat{
 
 // readOpenAIAssistants reads the run of an assistant.
 func readOpenAIAssistants(e event, v value, r *record) {
-	switch string(e.name) {
+	name := e.name
+	if len(name) == 0 && v.get("object").is("thread.run") { // a whole answer, or a read
+		name = append([]byte("thread.run."), v.get("status").raw()...)
+	}
+	switch string(name) {
 	case "thread.message.delta":
 		r.text(Content, v, "delta", "content", "*", "text", "value")
 	case "thread.run.created", "thread.run.queued", "thread.run.in_progress":

@@ -73,7 +73,7 @@ func pathFacts(path, rawQuery string) pathInfo {
 
 // noRequests are the ends of paths below those of formats that ask for no generation: they count tokens, cancel,
 // compact or list.
-var noRequests = []string{"/count_tokens", ":countTokens", "/input_tokens", "/input_items", "/cancel", "/compact"}
+var noRequests = []string{"/count_tokens", ":countTokens", "/count-tokens", "/count-tokens:rawPredict", "/input_tokens", "/input_items", "/cancel", "/compact"}
 
 func queryValue(rawQuery, name string) string {
 	values, _ := url.ParseQuery(rawQuery)

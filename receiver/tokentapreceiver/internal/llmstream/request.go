@@ -28,6 +28,8 @@ type RequestFacts struct {
 	Replayed bool
 	// NoRequest is set for a request that asks for no generation: it counts tokens, cancels or lists.
 	NoRequest bool
+	// Background is set for a request whose answer goes on without its client, which reads it later.
+	Background bool
 	// NoTokens is set for a request that asks for an answer without tokens, such as one that warms a cache.
 	NoTokens bool
 }
@@ -49,7 +51,7 @@ func RequestOf(path, rawQuery string, body []byte) RequestFacts {
 	} else {
 		f.Stream = b.stream.isTrue() && !i.unary
 	}
-	f.NoTokens = b.noTokens
+	f.NoTokens, f.Background = b.noTokens, b.background
 	return f
 }
 
@@ -58,7 +60,9 @@ type bodyFacts struct {
 	model    string
 	stream   value
 	noTokens bool
-	members  []string // those of formatMembers
+	// background is the member of that name.
+	background bool
+	members    []string // those of formatMembers
 }
 
 // formatMembers are the members by which answerFormat.asks knows a format.
@@ -83,7 +87,7 @@ func requestBody(body []byte) (b bodyFacts) {
 			b.members = append(b.members, name)
 		}
 		switch name {
-		case "model", "model_id", "stream", "parameters", "generate", "max_tokens", "max_output_tokens", "max_completion_tokens", "max_new_tokens", "n_predict":
+		case "model", "model_id", "stream", "parameters", "generate", "background", "max_tokens", "max_output_tokens", "max_completion_tokens", "max_new_tokens", "n_predict":
 		default:
 			if d.SkipValue() != nil {
 				return b
@@ -101,6 +105,8 @@ func requestBody(body []byte) (b bodyFacts) {
 			if inner := v.get("stream"); inner != nil {
 				b.stream = inner.clone()
 			}
+		case "background":
+			b.background = v.isTrue()
 		case "generate":
 			b.noTokens = b.noTokens || v.isFalse()
 		case "model", "model_id":
