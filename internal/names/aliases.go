@@ -43,10 +43,12 @@ var Aliases = [StandardCount][]string{
 		GenAIReasoningTokens, "gen_ai.usage.reasoning_tokens", "gen_ai.usage.details.reasoning_tokens",
 		"llm.token_count.completion_details.reasoning",
 		"ai.usage.outputTokenDetails.reasoningTokens", "ai.usage.reasoningTokens",
+		"gen_ai.usage.completion_token_details.reasoning_tokens", "gen_ai.usage.output_token_details.reasoning_tokens", // Bifrost
 	},
 	CacheReadInputTokens: {
 		GenAICacheReadInputTokens, "gen_ai.usage.cache_read_input_tokens", "gen_ai.usage.cached_tokens", "gen_ai.usage.cached_input_tokens",
 		"llm.token_count.prompt_details.cache_read", "ai.usage.inputTokenDetails.cacheReadTokens", "ai.usage.cachedInputTokens",
+		"gen_ai.usage.prompt_token_details.cached_read_tokens", "gen_ai.usage.input_token_details.cached_read_tokens", // Bifrost
 	},
 	CacheWriteInputTokens: {
 		GenAICacheWriteInputTokens, "gen_ai.usage.cache_creation.input_tokens", "gen_ai.usage.cache_creation_input_tokens",

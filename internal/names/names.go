@@ -112,6 +112,7 @@ const (
 	SourceLiteLLM        = "litellm"
 	SourceClaudeCode     = "claude_code"
 	SourceAgentgateway   = "agentgateway"
+	SourceBifrost        = "bifrost"
 	SourcePipecat        = "pipecat"
 	SourceCopilotChat    = "copilot_chat"
 	SourceBraintrust     = "braintrust"

@@ -36,6 +36,7 @@ var readers = []reader{
 	openLLMetry,
 	claudeCode,
 	agentgateway,
+	bifrost,
 	pipecat,
 	copilotChat,
 	braintrust,

@@ -142,6 +142,10 @@ var sourceRows = []sourceRow{
 		reasons: []reason{prefillHoldsQueue, untilTheEnd},
 	},
 	{
+		system: "Bifrost", folders: []string{"bifrost"},
+		reasons: []reason{prefillHoldsQueue, untilTheEnd},
+	},
+	{
 		system: "GitHub Copilot Chat, earlier versions", folders: []string{"copilot_chat"},
 		reasons: []reason{prefillHoldsQueue, untilTheEnd},
 	},
