@@ -4,6 +4,7 @@
 package source
 
 import (
+	"net/http"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -21,8 +22,12 @@ var agentgateway = reader{
 	signs:   []*sign{{key: agentgatewayFirstToken}, modelCall},
 	claims:  func(c candidate) bool { return c.has(agentgatewayFirstToken) || c.scope == "agentgateway" },
 	attribute: func(o *Observation, key string, v pcommon.Value) {
-		if key == agentgatewayFirstToken {
+		switch key {
+		case agentgatewayFirstToken:
 			o.setFirstChunk(durationIn(time.Second, v, &o.Unusable), readerRank)
+		case "http.status": // its spans have no status
+			status, ok := Number(v)
+			o.Request.Failed = o.Request.Failed || ok && status >= http.StatusBadRequest
 		}
 	},
 }

@@ -23,7 +23,9 @@ const (
 var braintrust = reader{
 	name:    names.SourceBraintrust,
 	vantage: timeline.VantageClient,
-	signs:   []*sign{{key: braintrustMetrics}},
+	signs: []*sign{
+		{key: braintrustMetrics}, {key: braintrustMetrics + ".completion_tokens"}, {key: braintrustMetrics + ".time_to_first_token"},
+	},
 	claims: func(c candidate) bool {
 		return strings.Contains(strings.ReplaceAll(c.text(braintrustKind), " ", ""), `"type":"llm"`) || !c.has(braintrustKind) && c.isModelCall()
 	},
@@ -36,6 +38,10 @@ var braintrust = reader{
 			if json.Unmarshal([]byte(v.Str()), &metadata) == nil {
 				o.setText(names.RequestModel, readerRank, pcommon.NewValueStr(metadata.Model))
 				o.setText(names.ProviderName, readerRank, pcommon.NewValueStr(metadata.Provider))
+			}
+		default:
+			if name, ok := strings.CutPrefix(key, braintrustMetrics+"."); ok { // the SDK for C#
+				o.readBraintrustMetric(name, v)
 			}
 		}
 	},
@@ -54,11 +60,14 @@ func (o *Observation) readBraintrust(v pcommon.Value) {
 		return
 	}
 	for name, n := range metrics {
-		value := pcommon.NewValueDouble(n)
-		if standard, ok := braintrustCounts[name]; ok {
-			o.setTokens(standard, readerRank, value)
-		} else if name == "time_to_first_token" {
-			o.setFirstChunk(durationIn(time.Second, value, &o.Unusable), readerRank)
-		}
+		o.readBraintrustMetric(name, pcommon.NewValueDouble(n))
+	}
+}
+
+func (o *Observation) readBraintrustMetric(name string, v pcommon.Value) {
+	if standard, ok := braintrustCounts[name]; ok {
+		o.setTokens(standard, readerRank, v)
+	} else if name == "time_to_first_token" {
+		o.setFirstChunk(durationIn(time.Second, v, &o.Unusable), readerRank)
 	}
 }

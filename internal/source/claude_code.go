@@ -17,6 +17,8 @@ var claudeCode = reader{
 	signs:   []*sign{{"span.type", oneOf("llm_request")}},
 	attribute: func(o *Observation, key string, v pcommon.Value) {
 		switch key {
+		case "span.type":
+			o.set(names.OperationName, Reported{Text: "chat", Rank: readerRank})
 		case "model":
 			o.setText(names.RequestModel, readerRank, v)
 		case "input_tokens", "cache_read_tokens", "cache_creation_tokens": // which exclude each other

@@ -24,7 +24,7 @@ var langfuse = reader{
 	vantage: timeline.VantageClient,
 	signs:   []*sign{{langfuseType, oneOf("generation")}, {key: langfuseFirstChunk}},
 	claims: func(c candidate) bool {
-		return !isLiteLLM(c) && (c.text(langfuseType) == "generation" || !c.has(langfuseType) && c.isModelCall())
+		return !isLiteLLM(c) && !c.has(pipecatFirstByte) && (c.text(langfuseType) == "generation" || !c.has(langfuseType) && c.isModelCall())
 	},
 	firstChunkIsFrame: true,
 	attribute: func(o *Observation, key string, v pcommon.Value) {

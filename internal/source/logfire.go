@@ -4,6 +4,7 @@
 package source
 
 import (
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -22,7 +23,7 @@ var logfire = reader{
 	name:    names.SourceLogfire,
 	vantage: timeline.VantageClient,
 	signs:   []*sign{{logfireType, oneOf("log")}},
-	claims:  candidate.isModelCall,
+	claims:  func(c candidate) bool { return c.isModelCall() && hasLogfireDuration(c) },
 	attribute: func(o *Observation, key string, v pcommon.Value) {
 		if key == "duration" {
 			if d := durationIn(time.Second, v, &o.Unusable); d.Known && d.Value > o.Request.Duration {
@@ -32,8 +33,26 @@ var logfire = reader{
 	},
 }
 
-// isLogfireBegin reports whether a span of Logfire only begins a stream: its log is the request. One that failed has no
-// log.
+// isLogfireBegin reports whether a span of Logfire's own integrations only begins a stream: its log is the request. One
+// that failed has no log. The model of the answer is no sign: Logfire writes that of the request under this name.
 func isLogfireBegin(c candidate) bool {
-	return c.text(logfireType) == "span" && !c.failed() && !c.has(names.Aliases[names.OutputTokens]...) && !c.has(names.GenAIResponseModel, names.GenAIFinishReasons, "response_data")
+	if !strings.HasPrefix(c.scope, "logfire") || c.text(logfireType) != "span" || c.failed() {
+		return false
+	}
+	if request := c.text("request_data"); request != "" {
+		return strings.Contains(request, `"stream":true`) || strings.Contains(request, `"stream": true`)
+	}
+	return !c.has(names.Aliases[names.OutputTokens]...) && !c.has(names.GenAIFinishReasons, "response_data")
+}
+
+// isLogfireLog reports whether a span is the log of a stream. Without the stream's duration, it is no request.
+func isLogfireLog(c candidate) bool { return c.text(logfireType) == "log" }
+
+func hasLogfireDuration(c candidate) bool {
+	v, ok := c.get("duration")
+	if !ok {
+		return false
+	}
+	seconds, ok := Number(v)
+	return ok && seconds > 0
 }

@@ -149,9 +149,33 @@ func TestModelCall_IsClaimedAndSimilarSpanIsNot(t *testing.T) {
 			call{scope: "openlit.otel.tracing", attributes: map[string]any{names.GenAIOperationName: "embeddings"}},
 		},
 		"Logfire, a stream": {
-			call{attributes: map[string]any{names.GenAIOperationName: "chat", "logfire.span_type": "log"}},
+			call{attributes: map[string]any{names.GenAIOperationName: "chat", "logfire.span_type": "log", "duration": 2.0}},
 			"logfire",
-			call{attributes: map[string]any{names.GenAIOperationName: "chat", "logfire.span_type": "span"}},
+			call{scope: "logfire.openai", attributes: map[string]any{names.GenAIOperationName: "chat", "logfire.span_type": "span"}},
+		},
+		"Logfire, whole by its request, and the begin of a stream with the model of its request as that of the answer": {
+			call{scope: "logfire.openai", attributes: map[string]any{
+				names.GenAIOperationName: "chat", "logfire.span_type": "span", "request_data": `{"model":"m"}`,
+			}},
+			"semconv",
+			call{scope: "logfire.openai", attributes: map[string]any{
+				names.GenAIOperationName: "chat", "logfire.span_type": "span", "request_data": `{"model":"m","stream":true}`, names.GenAIResponseModel: "m",
+			}},
+		},
+		"another library's call without usage, through Logfire, and a log without a duration": {
+			call{scope: "pydantic-ai", attributes: map[string]any{names.GenAIOperationName: "chat", "logfire.span_type": "span"}},
+			"semconv",
+			call{scope: "logfire.openai", attributes: map[string]any{names.GenAIOperationName: "chat", "logfire.span_type": "log"}},
+		},
+		"Pipecat, with observations of Langfuse": {
+			call{name: "llm", attributes: map[string]any{names.GenAIOperationName: "chat", "metrics.ttfb": 0.5, "langfuse.observation.type": "generation"}},
+			"pipecat",
+			call{name: "tts", attributes: map[string]any{"metrics.ttfb": 0.5, "langfuse.observation.type": "span"}},
+		},
+		"Braintrust, with an attribute for each number": {
+			call{attributes: map[string]any{"braintrust.span_attributes": `{"type":"llm"}`, "braintrust.metrics.completion_tokens": 12}},
+			"braintrust",
+			call{attributes: map[string]any{"braintrust.span_attributes": `{"type":"task"}`, "braintrust.metrics.completion_tokens": 12}},
 		},
 		"Logfire, whole": {
 			call{attributes: map[string]any{names.GenAIOperationName: "chat", "logfire.span_type": "span", names.GenAIOutputTokens: 3}},
@@ -284,6 +308,8 @@ func TestOutcome_ByInstrumentation(t *testing.T) {
 		"Langfuse": {
 			call{attributes: map[string]any{"langfuse.observation.type": "generation", "langfuse.observation.level": "ERROR"}}, "error",
 		},
+		"agentgateway, by the status of the answer": {call{scope: "agentgateway", attributes: with(chat, "http.status", 503)}, "error"},
+		"agentgateway, answered":                    {call{scope: "agentgateway", attributes: with(chat, "http.status", 200)}, "success"},
 		"Langfuse, a warning": {
 			call{attributes: map[string]any{"langfuse.observation.type": "generation", "langfuse.observation.level": "WARNING"}}, "success",
 		},

@@ -19,7 +19,7 @@ import (
 var semconv = reader{
 	name:      names.SourceSemconv,
 	signs:     []*sign{modelCall},
-	claims:    func(c candidate) bool { return !c.has(langSmithKind) && !isLogfireBegin(c) },
+	claims:    func(c candidate) bool { return !c.has(langSmithKind) && !isLogfireLog(c) && !isLogfireBegin(c) },
 	vantageOf: conventionsVantage,
 	attribute: readConventions,
 

@@ -29,9 +29,12 @@ func TestSilentCall_StreamsIfItHasASignOfAStream(t *testing.T) {
 		"reports that it streams":      {call{attributes: chat("gen_ai.request.stream", true)}, "not_reported"},
 		"reports that it does not":     {call{attributes: chat("gen_ai.request.stream", false)}, "not_streamed"},
 		"library that reports neither": {call{scope: "@opentelemetry/instrumentation-openai", attributes: chat()}, "not_reported"},
-		"seen by an engine":            {call{attributes: chat(names.Vantage, "engine")}, "not_reported"},
-		"a mean gap":                   {call{attributes: chat("gen_ai.client.operation.time_per_output_chunk", 0.05)}, "not_reported"},
-		"a last token":                 {call{attributes: chat(), events: []event{{name: "last_token", after: time.Second / 2}}}, "not_reported"},
+		"a first token in an event of another name": {
+			call{attributes: chat(), events: []event{{name: "gen_ai.content.first_token", after: time.Second / 5}}}, "not_read",
+		},
+		"seen by an engine": {call{attributes: chat(names.Vantage, "engine")}, "not_reported"},
+		"a mean gap":        {call{attributes: chat("gen_ai.client.operation.time_per_output_chunk", 0.05)}, "not_reported"},
+		"a last token":      {call{attributes: chat(), events: []event{{name: "last_token", after: time.Second / 2}}}, "not_reported"},
 		"the last of its frames": {
 			call{attributes: chat(), dropped: 5, events: []event{{name: names.LogContentChunk, after: time.Second / 2}}}, "dropped_events",
 		},

@@ -22,7 +22,7 @@ func (o *Observation) conclude(r *reader, c candidate) {
 		return
 	}
 	if !o.timeKnown() && !o.Request.AmbiguousUnit && !o.Request.FirstTokenRejected {
-		o.Request.NotRead = hasUnreadTiming(c)
+		o.Request.NotRead = hasUnreadTiming(r, c)
 	}
 	o.Request.NotStreamed = r.silentIsWhole != nil && r.silentIsWhole(c) && o.isSilent() && !o.Request.NotRead && !o.Request.AmbiguousUnit
 	chunk := &o.Standard[names.TimeToFirstChunk]

@@ -4,6 +4,7 @@
 package source
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -68,19 +69,22 @@ func firstTokenUnit(r *reader, c candidate) time.Duration {
 
 // guessFirstToken reads a value that can be of one unit only.
 func (o *Observation) guessFirstToken(v pcommon.Value) {
+	n, ok := Number(v)
+	if !ok {
+		o.Unusable++
+		return
+	}
 	var fit optional.Value[time.Duration]
-	fits := 0
+	fits, tooLong := 0, int64(0) // a unit in which the value overflows is no mistake of the sender
 	for _, unit := range [...]time.Duration{time.Second, time.Millisecond, time.Microsecond, time.Nanosecond} {
-		if d := durationIn(unit, v, &o.Unusable); d.Known && shortestFirstToken <= d.Value && d.Value <= o.Request.Duration {
+		if d := durationOf(unit, n, &tooLong); d.Known && shortestFirstToken <= d.Value && d.Value <= o.Request.Duration {
 			fit = d
 			fits++
 		}
 	}
 	switch fits {
 	case 0:
-		if d := durationIn(time.Second, v, new(int64)); d.Known {
-			o.setFirstChunk(d, readerRank) // counts as rejected, or is 0
-		}
+		o.setFirstChunk(durationOf(time.Second, n, &o.Unusable), readerRank) // counts as rejected, or is 0
 	case 1:
 		o.setFirstChunk(fit, readerRank)
 	default:
@@ -91,9 +95,9 @@ func (o *Observation) guessFirstToken(v pcommon.Value) {
 // timingWords are parts of names of timings that tell when tokens came.
 var timingWords = [...]string{"ttft", "ttfb", "first_token", "firsttoken", "first_chunk", "firstchunk", "first_byte", "tpot", "per_output_token", "inter_token"}
 
-// hasUnreadTiming reports whether the span has a number whose name is that of a timing of tokens. It is asked for calls
+// hasUnreadTiming reports whether the span has a number or an event whose name is that of a timing of tokens. It is asked for calls
 // without a time of the first token: their sender reports one under a name that no reader reads.
-func hasUnreadTiming(c candidate) bool {
+func hasUnreadTiming(r *reader, c candidate) bool {
 	for key, v := range c.span.Attributes().All() {
 		if strings.HasPrefix(key, names.Prefix) || strings.HasPrefix(key, "llm_d.") { // llm-d has no time of a token
 			continue
@@ -101,14 +105,24 @@ func hasUnreadTiming(c candidate) bool {
 		if _, ok := Number(v); !ok {
 			continue
 		}
-		key = strings.ToLower(key)
-		for _, word := range timingWords {
-			if strings.Contains(key, word) {
-				return true
-			}
+		if namesTiming(key) {
+			return true
+		}
+	}
+	if r.event != nil { // reads such an event, or ignores it for a reason
+		return false
+	}
+	for _, event := range c.span.Events().All() {
+		if _, known := eventKinds[event.Name()]; !known && namesTiming(event.Name()) {
+			return true
 		}
 	}
 	return false
+}
+
+func namesTiming(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc(timingWords[:], func(word string) bool { return strings.Contains(name, word) })
 }
 
 // timeKnown reports whether a time of the first token is known.
