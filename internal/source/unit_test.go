@@ -34,7 +34,7 @@ func TestFirstToken_UnitOfItsSender(t *testing.T) {
 		"unknown, seconds":                    {"", "", response, 0.25, time.Second, exactly(0.25), "", 0},
 		"unknown, milliseconds":               {"", "", server, 842, 5 * time.Second, exactly(0.842), "", 0},
 		"unknown, nanoseconds":                {"", "", response, 200_000_000, time.Second, exactly(0.2), "", 0},
-		"unknown, nanoseconds above 2^63 s":   {"", "", response, 12_000_000_000, 30 * time.Second, exactly(12), "", 0},
+		"unknown, nanoseconds above 2^63 s":   {"", "", response, int64(12_000_000_000), 30 * time.Second, exactly(12), "", 0},
 		"unknown, seconds or milliseconds":    {"", "", response, 18.0, 30 * time.Second, latency.Measure{}, "ambiguous_unit", 0},
 		"unknown, a text without a number":    {"", "", response, "soon", time.Second, latency.Measure{}, "not_streamed", 1},
 		"unknown, negative":                   {"", "", response, -0.1, time.Second, latency.Measure{}, "implausible", 0},
