@@ -40,7 +40,7 @@ func (s *annotatedSpan) Attribute(name string) (v pcommon.Value, ok bool) {
 // a trace was rolled up on.
 func (r *Rules) JudgeSpan(span ptrace.Span, resource pcommon.Map) {
 	attributes := span.Attributes()
-	call, rolledUp := source.IsAnnotated(span), source.IsRolledUp(span)
+	call, rolledUp := source.IsAnnotated(span) && !source.IsRepeated(span), source.IsRolledUp(span)
 	if !call && !rolledUp {
 		removeAllVerdicts(attributes)
 		return

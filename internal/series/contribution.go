@@ -74,6 +74,13 @@ func (r *Contribution) Reset(arrival time.Time) {
 	r.Dimensions, r.Standard, r.Verdicts, r.Arrival = dimensions, standard, verdicts, arrival
 }
 
+// KeepTrace drops all numbers but that of the trace, for the root span of a trace whose request another span counts.
+func (r *Contribution) KeepTrace() {
+	answer := r.Latency.Measures[numbers.TimeToAnswer]
+	r.Latency, r.distributions, r.TraceOnly = latency.Latency{Outcome: r.Latency.Outcome}, [len(r.distributions)]Distribution{}, true
+	r.Latency.Measures[numbers.TimeToAnswer] = answer
+}
+
 // AppendKey appends the key of the request's series.
 func (r *Contribution) AppendKey(key []byte) []byte {
 	of := Labels{Dimensions: r.Dimensions, Vantage: r.Vantage}

@@ -53,7 +53,7 @@ func (r *reader) read(span ptrace.Span, resource []string, now time.Time) bool {
 		}
 	}
 	r.decide()
-	if r.repeated || !r.ours && !r.rolledUp {
+	if !r.ours && !r.rolledUp {
 		return false
 	}
 	r.Dimensions.Clean(&r.request)
@@ -84,7 +84,11 @@ func (r *reader) decide() {
 			r.ours, r.processed = r.ours || list.Known, r.processed || list.Known
 		}
 	}
+	r.ours = r.ours && !r.repeated
 	r.request.TraceOnly = !r.ours
+	if r.repeated && r.rolledUp {
+		r.request.KeepTrace()
+	}
 }
 
 // number reads a number. One with a histogram makes the span a request, unless it is a number of the

@@ -89,6 +89,16 @@ func TestRead_NumbersOfATraceAreNoRequest(t *testing.T) {
 			counted{1, map[string]float64{"success": 0.5}, 0.125, map[string][3]uint64{"all": {0, 1, 0}, "answer": {0, 0, 1}, "ttft": {0, 1, 0}}},
 			Tally{Requests: 1},
 		},
+		"root span that repeats a model call": {
+			m{
+				answer: 0.5, "tokenpulse.repeated": "0200000000000000", "tokenpulse.outcome": "success", "tokenpulse.time_to_first_token": 0.5,
+				"tokenpulse.network.duration": 0.125, "tokenpulse.inter_token_latency.sketch": []byte("no sketch"), "tokenpulse.unmeasured": []any{"time_per_output_token=one_token"},
+				"tokenpulse.slo.breached": []any{"answer"}, ofTrace: []any{"answer"},
+			},
+			false,
+			counted{answers: map[string]float64{"success": 0.5}, verdicts: map[string][3]uint64{"answer": {0, 0, 1}}},
+			Tally{Traces: 1},
+		},
 		"model call with a list of another type": {
 			m{"tokenpulse.outcome": "success", "tokenpulse.slo.breached": []any{"answer"}, ofTrace: "answer"},
 			false,
@@ -121,6 +131,8 @@ func TestRead_NumbersOfATraceAreNoRequest(t *testing.T) {
 	}
 	e := newEngine()
 	require.Equal(t, Tally{Ignored: 1}, Read(spans(t, m{"tokenpulse.trace.model_call.count": 3}), &Options{}, time.Now(), e.Record))
+	repeat := m{"tokenpulse.repeated": "0200000000000000", "tokenpulse.outcome": "success", "tokenpulse.slo.met": []any{"ttft"}}
+	require.Equal(t, Tally{Ignored: 1}, Read(spans(t, repeat), &Options{}, time.Now(), e.Record))
 }
 
 // A trace has the same counters as before in the series after it.

@@ -141,7 +141,7 @@ func (t *tree) removePhases() map[int]bool {
 	isPhase := func(span ptrace.Span) bool {
 		of := spanKey{span.TraceID(), span.ParentSpanID()}
 		call, found := t.index[of]
-		if !found || !t.nodes[call].call || source.IsAnnotated(span) || span.SpanID() != phaseID(of, span.Name()) {
+		if !found || !t.nodes[call].call && !source.IsRepeated(t.nodes[call].span) || source.IsAnnotated(span) || span.SpanID() != phaseID(of, span.Name()) {
 			return false
 		}
 		removed[call] = true

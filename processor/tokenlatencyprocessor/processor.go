@@ -159,10 +159,7 @@ func (p *tokenLatency) processTree(w *worker, traces ptrace.Traces) {
 	w.tree.build(traces)
 	defer w.tree.reset()
 	p.pieces.inspect(&w.tree)
-	for _, i := range w.tree.repeats() { // which got what they lacked
-		n := &w.tree.nodes[i]
-		p.deriveAgain(w, n.scope, n.span)
-	}
+	p.markRepeats(w)
 	if p.config.Join {
 		w.tree.join(&w.tally)
 		w.tree.addPhases(p.config.Phases)
@@ -178,9 +175,7 @@ func (p *tokenLatency) judge(traces ptrace.Traces) {
 		resource := resourceSpans.Resource().Attributes()
 		for _, scopeSpans := range resourceSpans.ScopeSpans().All() {
 			for _, span := range scopeSpans.Spans().All() {
-				if !source.IsRepeated(span) {
-					p.rules.JudgeSpan(span, resource)
-				}
+				p.rules.JudgeSpan(span, resource)
 			}
 		}
 	}
@@ -224,25 +219,4 @@ func (p *tokenLatency) processSpan(w *worker, scope string, span ptrace.Span) {
 	w.tally.add(observed, &w.derived)
 	w.annotator.Annotate(span.Attributes(), observed, &w.derived)
 	w.annotator.WriteEvents(span, &w.derived.Moments)
-}
-
-// deriveAgain derives the latency of a model call that took attributes of another span. A call whose tokens have times of
-// their own needs none of them.
-func (p *tokenLatency) deriveAgain(w *worker, scope string, span ptrace.Span) {
-	joined, hasJoined := source.Listed(span.Attributes(), names.Joined)
-	kept := pcommon.NewSlice()
-	if hasJoined {
-		joined.CopyTo(kept)
-	}
-	reader := source.Text(span.Attributes(), names.Source)
-	span.Attributes().Remove(names.Source) // else it counts as read
-	observed, err := w.observer.Observe(scope, span)
-	if observed == nil || err != nil || w.analyzer.AnalyzeInto(&w.derived, &observed.Request, observed.Timeline) != nil {
-		span.Attributes().PutStr(names.Source, reader)
-		return
-	}
-	w.annotator.Annotate(span.Attributes(), observed, &w.derived)
-	if hasJoined {
-		kept.CopyTo(source.List(span.Attributes(), names.Joined))
-	}
 }

@@ -93,7 +93,37 @@ func TestRepeats(t *testing.T) {
 		}, map[byte]byte{1: 2}},
 		"three instrumentations": {[]modelCall{
 			{1, 0, framework, 0, 3000, chat()}, {2, 1, third, 2, 2995, chat()}, {3, 2, sdk, 5, 2990, chat()},
-		}, map[byte]byte{1: 2, 2: 3}},
+		}, map[byte]byte{1: 3, 2: 3}},
+		"three instrumentations, the outermost has most timing, the middle one least": {[]modelCall{
+			{1, 0, framework, 0, 3000, chat("tokenpulse.chunk.offsets", []any{500_000, 600_000})},
+			{2, 1, third, 2, 2995, chat()},
+			{3, 2, sdk, 5, 2990, chat(firstChunk, 0.5)},
+		}, map[byte]byte{2: 1, 3: 1}},
+		"two instrumentations of the SDK side by side below a framework": {[]modelCall{
+			{1, 0, framework, 0, 3000, chat()}, {2, 1, third, 2, 2995, chat()}, {3, 1, sdk, 5, 2990, chat()},
+		}, map[byte]byte{1: 3, 2: 3}},
+		"siblings without a parent": {[]modelCall{
+			{1, 0, framework, 0, 3000, chat()}, {2, 0, sdk, 5, 2990, chat()},
+		}, map[byte]byte{1: 2}},
+		"parallel samples with the IDs of their responses": {[]modelCall{
+			{1, 9, framework, 0, 3000, chat("gen_ai.response.id", "a")}, {2, 9, sdk, 5, 2990, chat("gen_ai.response.id", "a")},
+			{3, 9, framework, 0, 3000, chat("gen_ai.response.id", "b")}, {4, 9, sdk, 5, 2990, chat("gen_ai.response.id", "b")},
+		}, map[byte]byte{1: 2, 3: 4}},
+		"siblings in turn, each twice": {[]modelCall{
+			{1, 9, framework, 0, 1000, chat()}, {2, 9, sdk, 5, 990, chat()}, {3, 9, framework, 1100, 2000, chat()}, {4, 9, sdk, 1105, 1990, chat()},
+		}, map[byte]byte{1: 2, 3: 4}},
+		"a wrapper over two calls that two instrumentations saw": {[]modelCall{
+			{1, 0, framework, 0, 3000, chat("gen_ai.usage.output_tokens", 102)},
+			{2, 1, third, 5, 1000, chat()}, {3, 2, sdk, 6, 999, chat()}, {4, 1, third, 1100, 2990, chat()}, {5, 4, sdk, 1101, 2989, chat()},
+		}, map[byte]byte{1: 3, 2: 3, 4: 5}},
+		"two instrumentations over a wrapper": {[]modelCall{
+			{4, 0, third, 0, 3001, chat("gen_ai.usage.output_tokens", 102)}, {1, 4, framework, 0, 3000, chat("gen_ai.usage.output_tokens", 102)},
+			{2, 1, sdk, 5, 1000, chat()}, {3, 1, sdk, 1100, 2990, chat()},
+		}, map[byte]byte{1: 2, 4: 2}},
+		"a wrapper with the last response": {[]modelCall{
+			{1, 0, framework, 0, 3000, chat("gen_ai.response.id", "b", "gen_ai.usage.output_tokens", 7)},
+			{2, 1, sdk, 5, 1000, chat("gen_ai.response.id", "a")}, {3, 1, sdk, 1100, 2990, chat("gen_ai.response.id", "b")},
+		}, map[byte]byte{1: 2}},
 		"siblings within 10 ms": {[]modelCall{
 			{1, 9, framework, 0, 3000, chat(firstChunk, 0.5)}, {2, 9, sdk, 5, 3009, chat()},
 		}, map[byte]byte{2: 1}},
@@ -106,13 +136,34 @@ func TestRepeats(t *testing.T) {
 			{3, 1, sdk, 1100, 2990, chat()},
 		}, map[byte]byte{1: 2}},
 
-		"other responses":      {[]modelCall{{1, 0, framework, 0, 3000, chat("gen_ai.response.id", "a")}, {2, 1, sdk, 5, 2990, chat("gen_ai.response.id", "b")}}, nil},
-		"one instrumentation":  {[]modelCall{{1, 0, sdk, 0, 3000, chat()}, {2, 1, sdk, 5, 2990, chat()}}, nil},
-		"other processes":      {[]modelCall{{1, 0, "of another", 0, 3000, chat()}, {2, 1, sdk, 5, 2990, chat()}}, nil},
-		"other vantages":       {[]modelCall{{1, 0, framework, 0, 3000, chat("tokenpulse.vantage", "gateway")}, {2, 1, sdk, 5, 2990, chat()}}, nil},
-		"other models":         {[]modelCall{{1, 0, framework, 0, 3000, chat()}, {2, 1, sdk, 5, 2990, chat("gen_ai.request.model", "gpt-4o")}}, nil},
-		"other tokens":         {[]modelCall{{1, 0, framework, 0, 3000, chat()}, {2, 1, sdk, 5, 2990, chat("gen_ai.usage.output_tokens", 7)}}, nil},
-		"a tool in between":    {[]modelCall{{1, 0, framework, 0, 3000, chat()}, {3, 1, framework, 1, 2999, map[string]any{"gen_ai.operation.name": "execute_tool"}}, {2, 3, sdk, 5, 2990, chat()}}, nil},
+		"other responses":     {[]modelCall{{1, 0, framework, 0, 3000, chat("gen_ai.response.id", "a")}, {2, 1, sdk, 5, 2990, chat("gen_ai.response.id", "b")}}, nil},
+		"one instrumentation": {[]modelCall{{1, 0, sdk, 0, 3000, chat()}, {2, 1, sdk, 5, 2990, chat()}}, nil},
+		"other processes":     {[]modelCall{{1, 0, "of another", 0, 3000, chat()}, {2, 1, sdk, 5, 2990, chat()}}, nil},
+		"other vantages":      {[]modelCall{{1, 0, framework, 0, 3000, chat("tokenpulse.vantage", "gateway")}, {2, 1, sdk, 5, 2990, chat()}}, nil},
+		"other models":        {[]modelCall{{1, 0, framework, 0, 3000, chat()}, {2, 1, sdk, 5, 2990, chat("gen_ai.request.model", "gpt-4o")}}, nil},
+		"other tokens":        {[]modelCall{{1, 0, framework, 0, 3000, chat()}, {2, 1, sdk, 5, 2990, chat("gen_ai.usage.output_tokens", 7)}}, nil},
+		"a tool in between":   {[]modelCall{{1, 0, framework, 0, 3000, chat()}, {3, 1, framework, 1, 2999, map[string]any{"gen_ai.operation.name": "execute_tool"}}, {2, 3, sdk, 5, 2990, chat()}}, nil},
+		"a smaller model": {[]modelCall{
+			{1, 0, framework, 0, 3000, chat()},
+			{2, 1, sdk, 5, 2990, chat("gen_ai.request.model", "gpt-5-mini", "gen_ai.usage.input_tokens", nil, "gen_ai.usage.output_tokens", nil)},
+		}, nil},
+		"siblings, no model": {[]modelCall{
+			{1, 9, framework, 0, 3000, chat("gen_ai.request.model", nil)}, {2, 9, sdk, 5, 2990, chat("gen_ai.request.model", nil)},
+		}, nil},
+		"calls below a call of other tokens": {[]modelCall{
+			{1, 0, framework, 0, 3000, chat()},
+			{2, 1, sdk, 5, 1000, chat("gen_ai.usage.output_tokens", 7)}, {3, 1, sdk, 1100, 2990, chat("gen_ai.usage.output_tokens", 9)},
+		}, nil},
+		"calls below a call of another response": {[]modelCall{
+			{1, 0, framework, 0, 3000, chat("gen_ai.response.id", "r")},
+			{2, 1, sdk, 5, 1000, chat("gen_ai.response.id", "a")}, {3, 1, sdk, 1100, 2990, chat("gen_ai.response.id", "b")},
+		}, nil},
+		"one scope above and below another": {[]modelCall{
+			{1, 0, framework, 0, 3000, chat()}, {2, 1, sdk, 5, 2990, chat()}, {3, 2, framework, 10, 2980, chat()},
+		}, map[byte]byte{2: 3}},
+		"parallel samples of two instrumentations": {[]modelCall{
+			{1, 9, framework, 0, 3000, chat()}, {2, 9, framework, 0, 3000, chat()}, {3, 9, sdk, 5, 2990, chat()}, {4, 9, sdk, 5, 2990, chat()},
+		}, nil},
 		"siblings in turn":     {[]modelCall{{1, 9, framework, 0, 1000, chat()}, {2, 9, sdk, 1100, 3000, chat()}}, nil},
 		"siblings, no usage":   {[]modelCall{{1, 9, framework, 0, 3000, chat("gen_ai.usage.output_tokens", nil)}, {2, 9, sdk, 5, 2990, chat("gen_ai.usage.output_tokens", nil)}}, nil},
 		"parallel samples":     {[]modelCall{{1, 9, framework, 0, 3000, chat()}, {2, 9, sdk, 5, 2990, chat()}, {3, 9, sdk, 5, 2990, chat()}}, nil},
@@ -174,4 +225,56 @@ func TestRepeats_AreNotRolledUp(t *testing.T) {
 	root := allSpans(sink.AllTraces()[0])[0]
 	require.EqualValues(t, 1, root.Attributes().AsRaw()["tokenpulse.trace.model_call.count"])
 	require.EqualValues(t, 51, root.Attributes().AsRaw()["tokenpulse.trace.output_tokens"])
+}
+
+// An error or a time of the repeat says nothing of the call that counts. Its tenant is on all calls below a wrapper.
+func TestRepeats_TakeNoErrorsAndTimes(t *testing.T) {
+	process := func(calls ...modelCall) (byID map[byte]map[string]any) {
+		p, sink := newProcessor(t, processortest.NewNopSettings(typ), joining())
+		require.NoError(t, p.ConsumeTraces(t.Context(), oneProcess(t, calls)))
+		byID = map[byte]map[string]any{}
+		for _, span := range allSpans(sink.AllTraces()[0]) {
+			byID[span.SpanID()[0]] = span.Attributes().AsRaw()
+		}
+		return byID
+	}
+	got := process(
+		modelCall{1, 0, "pydantic-ai", 0, 3000, chat("error.type", "ValidationError", "http.response.status_code", 500, "custom.ttft", 0.7, "tenant.id", "acme")},
+		modelCall{2, 1, "openai_v2", 5, 2990, chat("gen_ai.response.time_to_first_chunk", 0.5, "gen_ai.usage.output_tokens", nil)},
+	)
+	require.Equal(t, "success", got[2]["tokenpulse.outcome"])
+	require.Equal(t, "acme", got[2]["tenant.id"])
+	require.EqualValues(t, 51, got[2]["gen_ai.usage.output_tokens"])
+	for _, name := range []string{"error.type", "http.response.status_code", "custom.ttft"} {
+		require.NotContains(t, got[2], name)
+	}
+
+	got = process(
+		modelCall{1, 0, "pydantic-ai", 0, 3000, chat("gen_ai.usage.output_tokens", 102, "tenant.id", "acme")},
+		modelCall{2, 1, "openai_v2", 5, 1000, chat("gen_ai.usage.output_tokens", nil)}, modelCall{3, 1, "openai_v2", 1100, 2990, chat()},
+	)
+	require.Contains(t, got[1], "tokenpulse.repeated")
+	for _, id := range []byte{2, 3} {
+		require.Equal(t, "acme", got[id]["tenant.id"])
+	}
+	require.NotContains(t, got[2], "gen_ai.usage.output_tokens", "the usage is that of both")
+}
+
+// The root span of a trace may be a repeat itself. It has no verdict but those on the trace.
+func TestRepeats_OfTheRootKeepTheNumbersOfTheTrace(t *testing.T) {
+	cfg := joining()
+	cfg.RollUp = true
+	cfg.SLOs = []SLOConfig{{Name: "answer", Indicator: "trace.time_to_answer", Threshold: "1s"}, {Name: "ttft", Indicator: "time_to_first_token", Threshold: "1s"}}
+	p, sink := newProcessor(t, processortest.NewNopSettings(typ), cfg)
+	firstChunk := "gen_ai.response.time_to_first_chunk"
+	require.NoError(t, p.ConsumeTraces(t.Context(), oneProcess(t, []modelCall{
+		{1, 0, "pydantic-ai", 0, 3000, chat(firstChunk, 0.52)}, {2, 1, "openai_v2", 5, 2990, chat(firstChunk, 0.5)},
+	})))
+	root, inner := allSpans(sink.AllTraces()[0])[0].Attributes().AsRaw(), allSpans(sink.AllTraces()[0])[1].Attributes().AsRaw()
+	require.Contains(t, root, "tokenpulse.repeated")
+	require.EqualValues(t, 1, root["tokenpulse.trace.model_call.count"])
+	require.InDelta(t, 0.505, root["tokenpulse.trace.time_to_answer"], 1e-9)
+	require.Equal(t, []any{"answer"}, root["tokenpulse.slo.met"])
+	require.Contains(t, inner["tokenpulse.slo.met"], "ttft")
+	require.NotContains(t, inner["tokenpulse.slo.met"], "answer")
 }
