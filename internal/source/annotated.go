@@ -32,6 +32,15 @@ func IsRepeated(span ptrace.Span) bool {
 	return repeated
 }
 
+// IsAgent reports whether a span that is not a model call is an agent, a tool or another operation of the conventions.
+func IsAgent(attributes pcommon.Map) bool {
+	switch Text(attributes, names.OpenInferenceSpanKind) {
+	case "AGENT", "TOOL":
+		return true
+	}
+	return Text(attributes, names.GenAIOperationName) != ""
+}
+
 // IsRolledUp reports whether a token_latency processor, this one or another, summed up a trace on
 // the span.
 func IsRolledUp(span ptrace.Span) bool {

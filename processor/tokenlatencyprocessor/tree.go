@@ -110,7 +110,7 @@ func (t *tree) add(span ptrace.Span, scope string) {
 		n.vantage = vantageOf(span.Attributes())
 		t.calls = append(t.calls, len(t.nodes))
 	} else {
-		n.agent = isAgent(span.Attributes())
+		n.agent = source.IsAgent(span.Attributes())
 	}
 	t.index[key] = len(t.nodes)
 	if span.ParentSpanID().IsEmpty() {
@@ -125,16 +125,6 @@ func (t *tree) addRoot(span ptrace.Span) {
 	if !ok || span.StartTimestamp() < t.nodes[root].span.StartTimestamp() {
 		t.roots[span.TraceID()] = len(t.nodes)
 	}
-}
-
-// isAgent reports whether a span that is not a model call is an agent, a tool or another operation
-// of the conventions.
-func isAgent(attributes pcommon.Map) bool {
-	switch source.Text(attributes, names.OpenInferenceSpanKind) {
-	case "AGENT", "TOOL":
-		return true
-	}
-	return source.Text(attributes, names.GenAIOperationName) != ""
 }
 
 // reset empties the tree. It releases the batch, and the memory of a large tree.
