@@ -47,7 +47,7 @@ const (
 	maxScopePairs = 8
 	// maxInspected is the number of spans in batches with several scopes after which no further batch of a second is
 	// inspected.
-	maxInspected = 2000
+	maxInspected = 1000
 )
 
 func (s *scopePairs) mayInspect(second int64) bool {

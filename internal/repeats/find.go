@@ -39,7 +39,7 @@ type group struct {
 	over    []int // calls of several requests below, which count in place of all members
 }
 
-// maxMembers and maxDepth bound the work for hostile traces.
+// maxMembers and maxDepth bound the work for hostile traces. Calls that are each other's parents have the largest depth.
 const (
 	maxMembers = 8
 	maxDepth   = 64
@@ -57,13 +57,14 @@ func newFinder(calls []Call) *finder {
 	return f
 }
 
-// findNested joins each call with the one above it, the innermost first.
+// findNested joins each call with the one above it, the innermost first. It leaves out calls of the largest depth, so that
+// a call never counts for itself.
 func (f *finder) findNested() {
 	below := make([][]int, len(f.calls))
 	order := make([]int, len(f.calls))
 	for i := range f.calls {
 		order[i] = i
-		if above := f.calls[i].Above; above != None && f.calls[i].Scope != f.calls[above].Scope && f.sameObserver(i, above) {
+		if above := f.calls[i].Above; above != None && f.calls[i].depth < maxDepth && f.calls[i].Scope != f.calls[above].Scope && f.sameObserver(i, above) {
 			below[above] = append(below[above], i)
 		}
 	}
@@ -163,7 +164,7 @@ const maxAttributes = 128
 // repeats returns the calls that do not count.
 func (f *finder) repeats() (all []Repeat) {
 	for i, g := range f.groups {
-		if len(g.members) == 1 && len(g.over) == 0 || g.members[0] != i {
+		if len(g.members) == 1 && len(g.over) == 0 || slices.Min(g.members) != i {
 			continue
 		}
 		slices.SortFunc(g.members, f.compare)
