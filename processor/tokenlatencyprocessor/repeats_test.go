@@ -12,6 +12,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/processor/processortest"
+
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
 )
 
 // modelCall is a span of one process: which instrumentation sent it, below which span, and when.
@@ -214,17 +216,26 @@ func TestRepeats_TheOneThatCountsTakesWhatItLacks(t *testing.T) {
 	}
 }
 
-// A roll-up counts the request once.
+// A roll-up counts the request once, and the calls below a wrapper without it.
 func TestRepeats_AreNotRolledUp(t *testing.T) {
-	cfg := joining()
-	cfg.RollUp = true
-	p, sink := newProcessor(t, processortest.NewNopSettings(typ), cfg)
-	require.NoError(t, p.ConsumeTraces(t.Context(), oneProcess(t, []modelCall{
-		{1, 0, "app", 0, 4000, map[string]any{}}, {2, 1, "pydantic-ai", 0, 3000, chat()}, {3, 2, "openai_v2", 5, 2990, chat()},
-	})))
-	root := allSpans(sink.AllTraces()[0])[0]
-	require.EqualValues(t, 1, root.Attributes().AsRaw()["tokenpulse.trace.model_call.count"])
-	require.EqualValues(t, 51, root.Attributes().AsRaw()["tokenpulse.trace.output_tokens"])
+	for name, c := range map[string]struct {
+		calls            []modelCall
+		requests, tokens int
+	}{
+		"nested":    {[]modelCall{{2, 1, "pydantic-ai", 0, 3000, chat()}, {3, 2, "openai_v2", 5, 2990, chat()}}, 1, 51},
+		"siblings":  {[]modelCall{{2, 1, "pydantic-ai", 0, 3000, chat()}, {3, 1, "openai_v2", 5, 2990, chat()}}, 1, 51},
+		"a wrapper": {[]modelCall{{2, 1, "pydantic-ai", 0, 3000, chat("gen_ai.usage.output_tokens", 102)}, {3, 2, "openai_v2", 5, 990, chat()}, {4, 2, "openai_v2", 1000, 2990, chat()}}, 2, 102},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := annotate.DefaultConfig()
+			cfg.RollUp = true
+			p, sink := newProcessor(t, processortest.NewNopSettings(typ), cfg)
+			require.NoError(t, p.ConsumeTraces(t.Context(), oneProcess(t, append([]modelCall{{1, 0, "app", 0, 4000, map[string]any{}}}, c.calls...))))
+			root := allSpans(sink.AllTraces()[0])[0].Attributes().AsRaw()
+			require.EqualValues(t, c.requests, root["tokenpulse.trace.model_call.count"])
+			require.EqualValues(t, c.tokens, root["tokenpulse.trace.output_tokens"])
+		})
+	}
 }
 
 // An error or a time of the repeat says nothing of the call that counts. Its tenant is on all calls below a wrapper.
