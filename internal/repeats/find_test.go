@@ -15,7 +15,7 @@ import (
 )
 
 // add appends an annotated call of one second to a batch.
-func add(spans ptrace.SpanSlice, id, parent int, start int64, response string, output int64) ptrace.Span {
+func add(spans ptrace.SpanSlice, id, parent int, start int64, response string, output int64) {
 	span := spans.AppendEmpty()
 	span.SetTraceID(pcommon.TraceID{1})
 	span.SetSpanID(pcommon.SpanID(binary.BigEndian.AppendUint64(nil, uint64(id))))
@@ -30,7 +30,6 @@ func add(spans ptrace.SpanSlice, id, parent int, start int64, response string, o
 	}
 	attributes.PutInt("gen_ai.usage.input_tokens", 100)
 	attributes.PutInt("gen_ai.usage.output_tokens", output)
-	return span
 }
 
 // ofScopes returns a batch with these scopes of one resource.

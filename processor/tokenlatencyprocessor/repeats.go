@@ -129,6 +129,7 @@ func takeDimensions(to pcommon.Map, from ptrace.Span) {
 	for name, v := range from.Attributes().All() {
 		switch {
 		case v.Type() != pcommon.ValueTypeBool && (v.Type() != pcommon.ValueTypeStr || len(v.Str()) > maxTaken) && name != names.ServerPort,
+			strings.HasPrefix(v.Str(), "{"), strings.HasPrefix(v.Str(), "["), // JSON, such as messages
 			strings.HasPrefix(name, names.Prefix), names.HoldText(name), names.IsCategory(name),
 			slices.Contains(names.Aliases[names.TimeToFirstChunk], name):
 			continue

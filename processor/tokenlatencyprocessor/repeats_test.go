@@ -108,23 +108,31 @@ func TestRepeats(t *testing.T) {
 			{1, 0, framework, 0, 3000, chat()}, {2, 0, sdk, 5, 2990, chat()},
 		}, map[byte]byte{1: 2}},
 		"parallel samples with the IDs of their responses": {[]modelCall{
-			{1, 9, framework, 0, 3000, chat("gen_ai.response.id", "a")}, {2, 9, sdk, 5, 2990, chat("gen_ai.response.id", "a")},
-			{3, 9, framework, 0, 3000, chat("gen_ai.response.id", "b")}, {4, 9, sdk, 5, 2990, chat("gen_ai.response.id", "b")},
+			{1, 9, framework, 0, 3000, chat("gen_ai.response.id", "a")},
+			{2, 9, sdk, 5, 2990, chat("gen_ai.response.id", "a")},
+			{3, 9, framework, 0, 3000, chat("gen_ai.response.id", "b")},
+			{4, 9, sdk, 5, 2990, chat("gen_ai.response.id", "b")},
 		}, map[byte]byte{1: 2, 3: 4}},
 		"siblings in turn, each twice": {[]modelCall{
 			{1, 9, framework, 0, 1000, chat()}, {2, 9, sdk, 5, 990, chat()}, {3, 9, framework, 1100, 2000, chat()}, {4, 9, sdk, 1105, 1990, chat()},
 		}, map[byte]byte{1: 2, 3: 4}},
 		"a wrapper over two calls that two instrumentations saw": {[]modelCall{
 			{1, 0, framework, 0, 3000, chat("gen_ai.usage.output_tokens", 102)},
-			{2, 1, third, 5, 1000, chat()}, {3, 2, sdk, 6, 999, chat()}, {4, 1, third, 1100, 2990, chat()}, {5, 4, sdk, 1101, 2989, chat()},
+			{2, 1, third, 5, 1000, chat()},
+			{3, 2, sdk, 6, 999, chat()},
+			{4, 1, third, 1100, 2990, chat()},
+			{5, 4, sdk, 1101, 2989, chat()},
 		}, map[byte]byte{1: 3, 2: 3, 4: 5}},
 		"two instrumentations over a wrapper": {[]modelCall{
-			{4, 0, third, 0, 3001, chat("gen_ai.usage.output_tokens", 102)}, {1, 4, framework, 0, 3000, chat("gen_ai.usage.output_tokens", 102)},
-			{2, 1, sdk, 5, 1000, chat()}, {3, 1, sdk, 1100, 2990, chat()},
+			{4, 0, third, 0, 3001, chat("gen_ai.usage.output_tokens", 102)},
+			{1, 4, framework, 0, 3000, chat("gen_ai.usage.output_tokens", 102)},
+			{2, 1, sdk, 5, 1000, chat()},
+			{3, 1, sdk, 1100, 2990, chat()},
 		}, map[byte]byte{1: 2, 4: 2}},
 		"a wrapper with the last response": {[]modelCall{
 			{1, 0, framework, 0, 3000, chat("gen_ai.response.id", "b", "gen_ai.usage.output_tokens", 7)},
-			{2, 1, sdk, 5, 1000, chat("gen_ai.response.id", "a")}, {3, 1, sdk, 1100, 2990, chat("gen_ai.response.id", "b")},
+			{2, 1, sdk, 5, 1000, chat("gen_ai.response.id", "a")},
+			{3, 1, sdk, 1100, 2990, chat("gen_ai.response.id", "b")},
 		}, map[byte]byte{1: 2}},
 		"siblings within 10 ms": {[]modelCall{
 			{1, 9, framework, 0, 3000, chat(firstChunk, 0.5)}, {2, 9, sdk, 5, 3009, chat()},
@@ -154,11 +162,13 @@ func TestRepeats(t *testing.T) {
 		}, nil},
 		"calls below a call of other tokens": {[]modelCall{
 			{1, 0, framework, 0, 3000, chat()},
-			{2, 1, sdk, 5, 1000, chat("gen_ai.usage.output_tokens", 7)}, {3, 1, sdk, 1100, 2990, chat("gen_ai.usage.output_tokens", 9)},
+			{2, 1, sdk, 5, 1000, chat("gen_ai.usage.output_tokens", 7)},
+			{3, 1, sdk, 1100, 2990, chat("gen_ai.usage.output_tokens", 9)},
 		}, nil},
 		"calls below a call of another response": {[]modelCall{
 			{1, 0, framework, 0, 3000, chat("gen_ai.response.id", "r")},
-			{2, 1, sdk, 5, 1000, chat("gen_ai.response.id", "a")}, {3, 1, sdk, 1100, 2990, chat("gen_ai.response.id", "b")},
+			{2, 1, sdk, 5, 1000, chat("gen_ai.response.id", "a")},
+			{3, 1, sdk, 1100, 2990, chat("gen_ai.response.id", "b")},
 		}, nil},
 		"one scope above and below another": {[]modelCall{
 			{1, 0, framework, 0, 3000, chat()}, {2, 1, sdk, 5, 2990, chat()}, {3, 2, framework, 10, 2980, chat()},
@@ -250,13 +260,13 @@ func TestRepeats_TakeNoErrorsAndTimes(t *testing.T) {
 		return byID
 	}
 	got := process(
-		modelCall{1, 0, "pydantic-ai", 0, 3000, chat("error.type", "ValidationError", "http.response.status_code", 500, "custom.ttft", 0.7, "tenant.id", "acme")},
+		modelCall{1, 0, "pydantic-ai", 0, 3000, chat("error.type", "ValidationError", "http.response.status_code", 500, "custom.ttft", 0.7, "all_messages", `[{"role":"user"}]`, "tenant.id", "acme")},
 		modelCall{2, 1, "openai_v2", 5, 2990, chat("gen_ai.response.time_to_first_chunk", 0.5, "gen_ai.usage.output_tokens", nil)},
 	)
 	require.Equal(t, "success", got[2]["tokenpulse.outcome"])
 	require.Equal(t, "acme", got[2]["tenant.id"])
 	require.EqualValues(t, 51, got[2]["gen_ai.usage.output_tokens"])
-	for _, name := range []string{"error.type", "http.response.status_code", "custom.ttft"} {
+	for _, name := range []string{"error.type", "http.response.status_code", "custom.ttft", "all_messages"} {
 		require.NotContains(t, got[2], name)
 	}
 
