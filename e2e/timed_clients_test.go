@@ -6,7 +6,7 @@
 package e2e
 
 import (
-	"math"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,8 +23,15 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
-// late is how much later than the server sent a chunk a client may see it. A busy machine delays some calls by more.
+// late is how far what `timed` sees may lie from what the process around it sees. It is not compared with the server, since
+// a busy machine delays the process by more.
 const late = 5 // milliseconds
+
+// arrived is a stream as the process of the client saw it.
+type arrived struct {
+	served             // with the time when the process got each frame
+	read   []time.Time // when the application read each token, if it says so
+}
 
 // timedLibraries are the libraries of clients/timed.mjs, and two streams at the same time.
 var timedLibraries = []string{
@@ -70,14 +77,14 @@ func TestTimedClients_Units(t *testing.T) {
 	run(t, testenv.Program(t, "python3"), "-B", "-m", "unittest", "discover", "-s", filepath.Join(clients, "python"))
 }
 
-// runTimed runs a script beside a Collector and a model server, and returns what the server sent and the spans
-// that the Collector derived.
-func runTimed(t *testing.T, program string, args ...string) (map[string]served, []ptrace.Span) {
+// runTimed runs a script beside a Collector and a model server, and returns what the script saw and the spans that the
+// Collector derived.
+func runTimed(t *testing.T, program string, args ...string) (map[string]arrived, []ptrace.Span) {
 	t.Helper()
 	server, otlp := startModelServer(t), freeAddress(t)
-	derived := filepath.Join(t.TempDir(), "derived.jsonl")
+	derived, arrivals := filepath.Join(t.TempDir(), "derived.jsonl"), filepath.Join(t.TempDir(), "arrivals.json")
 	for name, value := range map[string]string{
-		"SPANS_FILE": derived, "SENT_SPANS_FILE": filepath.Join(t.TempDir(), "sent.jsonl"), "OTLP_HTTP_ENDPOINT": otlp,
+		"ARRIVALS_FILE": arrivals, "SPANS_FILE": derived, "SENT_SPANS_FILE": filepath.Join(t.TempDir(), "sent.jsonl"), "OTLP_HTTP_ENDPOINT": otlp,
 	} {
 		setenv(t, name, value)
 	}
@@ -94,9 +101,40 @@ func runTimed(t *testing.T, program string, args ...string) (map[string]served, 
 		setenv(t, name, value)
 	}
 	run(t, program, args...)
-	requests := server.stop(t)
+	requests := readArrivals(t, arrivals, server.stop(t))
 	c.stop(t)
 	return requests, readSpans(t, derived)
+}
+
+// readArrivals reads what e2e/clients/timed wrote of the requests that the server answered.
+func readArrivals(t *testing.T, file string, requests map[string]served) map[string]arrived {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Clean(file))
+	require.NoError(t, err)
+	var written struct{ Got, Read map[string][]float64 } // milliseconds of Unix time
+	require.NoError(t, json.Unmarshal(content, &written))
+	all := make(map[string]arrived, len(requests))
+	for model, request := range requests {
+		got, read := unixTimes(written.Got[model]), unixTimes(written.Read[model])
+		require.LessOrEqual(t, len(got), len(request.sent), model)
+		for i := range got {
+			require.Greater(t, got[i].Sub(request.sent[i].at), -2*clockStep*time.Millisecond, "%s: got before it was sent", model)
+			request.sent[i].at = got[i]
+		}
+		if request.streamed {
+			request.sent = request.sent[:len(got)]
+		}
+		all[model] = arrived{served: request, read: read}
+	}
+	return all
+}
+
+func unixTimes(milliseconds []float64) []time.Time {
+	var times []time.Time
+	for _, at := range milliseconds {
+		times = append(times, time.UnixMicro(int64(at*1e3)))
+	}
+	return times
 }
 
 // maxOverhead is far above what timed adds to a chunk on an idle machine.
@@ -125,8 +163,8 @@ func installTimed(t *testing.T, folder string) {
 	require.NoError(t, os.CopyFS(to, os.DirFS(filepath.Join(testenv.Root(t), "clients", "js"))))
 }
 
-// requireTimed compares the spans with what the server sent.
-func requireTimed(t *testing.T, requests map[string]served, spans []ptrace.Span, source string, libraries []string) {
+// requireTimed compares the spans with what the process saw.
+func requireTimed(t *testing.T, requests map[string]arrived, spans []ptrace.Span, source string, libraries []string) {
 	t.Helper()
 	best := map[string]float64{} // by library: the largest deviation in the call that has the smallest
 	seen := map[string]bool{}
@@ -168,36 +206,43 @@ func requireTimed(t *testing.T, requests map[string]served, spans []ptrace.Span,
 	}
 }
 
-// requireArrivals returns the largest difference, in milliseconds, between a number of the span and the same number at
-// the server: time to first token, and the smallest, largest and mean gap. Client and server share this machine's clock.
-func requireArrivals(t *testing.T, model string, request served, span ptrace.Span) float64 {
+// requireArrivals returns by how many milliseconds a number of the span lies outside of the same number of the chunks as the
+// process got them and as the application read them: time to first token, decode duration, and the largest and mean gap.
+func requireArrivals(t *testing.T, model string, request arrived, span ptrace.Span) float64 {
 	t.Helper()
-	tokens := request.times(contentFrame)
-	require.GreaterOrEqual(t, len(tokens), abortedAfter, model)
-	attributes := span.Attributes()
+	got, attributes := request.times(contentFrame), span.Attributes()
+	require.GreaterOrEqual(t, len(got), abortedAfter, model)
 	count, _ := attributes.Get("tokenpulse.chunk.count")
-	require.EqualValues(t, len(tokens), count.Int(), model)
+	require.EqualValues(t, len(got), count.Int(), model)
+	start := span.StartTimestamp().AsTime()
+	low := paceOf(start, got)
+	high := low
+	if request.read != nil {
+		require.Len(t, request.read, len(got), model)
+		high = paceOf(start, request.read)
+	}
+	deviation := 0.0
+	for name := range low {
+		measured := milliseconds(t, attributes, "tokenpulse."+name)
+		if name == "time_to_first_token" {
+			require.GreaterOrEqual(t, measured, low[name]-clockStep-1, "%s: timed cannot see a chunk before its process", model)
+		}
+		deviation = max(deviation, min(low[name], high[name])-measured, measured-max(low[name], high[name]))
+	}
+	return deviation
+}
+
+// paceOf returns the numbers of a span, in milliseconds, of tokens that were seen at these times.
+func paceOf(start time.Time, tokens []time.Time) map[string]float64 {
 	longest := time.Duration(0)
 	for i := 1; i < len(tokens); i++ {
 		longest = max(longest, tokens[i].Sub(tokens[i-1]))
 	}
-	first := inMilliseconds(tokens[0].Sub(span.StartTimestamp().AsTime()))
-	decode := inMilliseconds(tokens[len(tokens)-1].Sub(tokens[0]))
-	deviation := 0.0
-	for name, truth := range map[string]float64{
-		"tokenpulse.time_to_first_token":        first,
-		"tokenpulse.decode.duration":            decode,
-		"tokenpulse.inter_chunk_latency.max":    inMilliseconds(longest),
-		"tokenpulse.inter_chunk_latency.mean":   decode / float64(len(tokens)-1),
-		"tokenpulse.time_to_first_output_token": first,
-	} {
-		measured := milliseconds(t, attributes, name)
-		if name == "tokenpulse.time_to_first_token" {
-			require.GreaterOrEqual(t, measured, truth-clockStep-1, "%s: a client cannot see a chunk before it is sent", model)
-		}
-		deviation = max(deviation, math.Abs(measured-truth))
+	first, decode := inMilliseconds(tokens[0].Sub(start)), inMilliseconds(tokens[len(tokens)-1].Sub(tokens[0]))
+	return map[string]float64{
+		"time_to_first_token": first, "time_to_first_output_token": first, "decode.duration": decode,
+		"inter_chunk_latency.max": inMilliseconds(longest), "inter_chunk_latency.mean": decode / float64(len(tokens)-1),
 	}
-	return deviation
 }
 
 func requireTokens(t *testing.T, model string, attributes pcommon.Map) {

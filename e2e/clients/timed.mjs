@@ -9,6 +9,7 @@ import { streamText } from 'ai';
 import OpenAI from 'openai';
 import { timed } from 'tokenpulse';
 
+import { noteRead } from './arrivals.mjs';
 import { prompt } from './calls.mjs';
 import { startTracing } from './tracing.mjs';
 
@@ -23,37 +24,42 @@ const vercel = createOpenAI();
 const libraries = {
   chat: {
     call: (model) => openai.chat.completions.create({ model, messages, stream: true, stream_options: { include_usage: true } }),
-    read: async (promise) => join(await promise, (chunk) => chunk.choices[0]?.delta.content),
+    read: async (promise, model) => join(await promise, (chunk) => chunk.choices[0]?.delta.content, model),
   },
   'chat-helper': {
     call: (model) => openai.chat.completions.stream({ model, messages, stream_options: { include_usage: true } }),
-    read: async (stream) => (await stream.finalChatCompletion()).choices[0].message.content,
+    read: async (stream, model) => (await stream.on('content', () => noteRead(model)).finalChatCompletion()).choices[0].message.content,
   },
   responses: {
     call: (model) => openai.responses.create({ model, input: prompt, stream: true }),
-    read: async (promise) => join(await promise, (event) => event.type === 'response.output_text.delta' && event.delta),
+    read: async (promise, model) => join(await promise, (event) => event.type === 'response.output_text.delta' && event.delta, model),
   },
   'responses-helper': {
     call: (model) => openai.responses.stream({ model, input: prompt }),
-    read: async (stream) => (await stream.finalResponse()).output_text,
+    read: async (stream, model) => (await stream.on('response.output_text.delta', () => noteRead(model)).finalResponse()).output_text,
   },
   anthropic: {
     call: (model) => anthropic.messages.create({ model, max_tokens: 100, messages, stream: true }),
-    read: async (promise) => join(await promise, (event) => event.delta?.text),
+    read: async (promise, model) => join(await promise, (event) => event.delta?.text, model),
   },
   'anthropic-helper': {
     call: (model) => anthropic.messages.stream({ model, max_tokens: 100, messages }),
-    read: (stream) => stream.finalText(),
+    read: (stream, model) => stream.on('text', () => noteRead(model)).finalText(),
   },
   vercel: {
     call: (model) => streamText({ model: vercel.chat(model), prompt, maxRetries: 0 }),
-    read: ({ textStream }) => join(textStream, (text) => text),
+    read: ({ textStream }, model) => join(textStream, (text) => text, model),
   },
 };
 
-async function join(stream, text) {
+async function join(stream, text, model) {
   let all = '';
-  for await (const part of stream) all += text(part) || '';
+  for await (const part of stream) {
+    const token = text(part);
+    if (!token) continue;
+    if (model) noteRead(model);
+    all += token;
+  }
   return all;
 }
 
@@ -64,7 +70,7 @@ async function make(library, model) {
   let result;
   const passed = timed(() => (result = call(model)), { attributes: attributes(model) });
   assert.equal(passed, result, 'the result is the same object');
-  assert.equal(await read(passed), process.env.ANSWER, library);
+  assert.equal(await read(passed, model), process.env.ANSWER, library);
 }
 
 // The first calls load modules.

@@ -12,6 +12,14 @@ import urllib.request
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "clients", "python"))
 from tokenpulse import timed
 
+# When this process got each frame, and when the application read each token, in milliseconds of Unix time, by the requested
+# model. `timed` must see a token between the two. A busy machine delays both.
+got, tokens_read = {}, {}
+
+
+def note(times, model):
+    times.setdefault(model, []).append(time.time() * 1e3)
+
 
 def chunks(model):
     """Yields the chunks of a stream of OpenAI's chat API."""
@@ -19,6 +27,8 @@ def chunks(model):
     url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
     with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode())) as answer:
         for line in answer:
+            if line.startswith(b"data: "):
+                note(got, model)
             if line.startswith(b"data: {"):
                 yield json.loads(line[len("data: ") :])
 
@@ -32,20 +42,23 @@ async def async_chunks(model):
         yield chunk
 
 
-def text_of(chunk):
-    return "".join(choice["delta"].get("content", "") for choice in chunk["choices"])
+def text_of(chunk, model):
+    text = "".join(choice["delta"].get("content", "") for choice in chunk["choices"])
+    if text:
+        note(tokens_read, model)
+    return text
 
 
 def read(model):
     attributes = {"gen_ai.request.model": model, "gen_ai.provider.name": "test"}
-    text = "".join(map(text_of, timed(lambda: chunks(model), attributes)))
+    text = "".join(text_of(chunk, model) for chunk in timed(lambda: chunks(model), attributes))
     assert text == os.environ["ANSWER"], text
 
 
 async def read_async(model):
     text = ""
     async for chunk in timed(lambda: async_chunks(model), {"gen_ai.request.model": model}):
-        text += text_of(chunk)
+        text += text_of(chunk, model)
     assert text == os.environ["ANSWER"], text
 
 
@@ -79,3 +92,5 @@ left = timed(lambda: chunks("left-aborted"), {"gen_ai.request.model": "left-abor
 for _ in range(7):  # the first has the role
     next(left)
 left.close()
+with open(os.environ["ARRIVALS_FILE"], "w", encoding="utf-8") as file:
+    json.dump({"got": got, "read": tokens_read}, file)
