@@ -47,6 +47,9 @@ func (s *Sum) appendCell(dst []byte) []byte {
 	}
 	var entry []byte
 	for name, verdicts := range s.SLOs {
+		if *verdicts == (Verdicts{}) {
+			continue
+		}
 		entry = protowire.AppendString(entry[:0], name)
 		for _, n := range verdicts {
 			entry = protowire.AppendVarint(entry, n)
@@ -169,7 +172,7 @@ func (s *Sum) addBytes(field protowire.Number, cell []byte, want *Want) int {
 }
 
 func (s *Sum) addSLO(entry []byte) bool {
-	name, n := protowire.ConsumeString(entry)
+	name, n := protowire.ConsumeBytes(entry)
 	if n < 0 {
 		return false
 	}
@@ -180,6 +183,6 @@ func (s *Sum) addSLO(entry []byte) bool {
 			return false
 		}
 	}
-	s.addVerdicts(name, verdicts)
+	s.addVerdicts(name, &verdicts)
 	return true
 }

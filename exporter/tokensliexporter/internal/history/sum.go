@@ -23,13 +23,20 @@ type Sum struct {
 	Requests [Outcomes]uint64
 	// Parts holds the distributions. Want.Part says which outcomes each part has.
 	Parts [Outcomes]Part
-	// Counts and SLOs are those of all outcomes.
+	// Counts and SLOs are those of all outcomes. After a reset, an SLO may have no verdict.
 	Counts [Counts]float64
-	SLOs   map[string]Verdicts
+	SLOs   map[string]*Verdicts
 }
 
 // Verdicts counts requests by slo.Verdict.
 type Verdicts [slo.Verdicts]uint64
+
+// Add adds more requests.
+func (v *Verdicts) Add(more *Verdicts) {
+	for verdict, n := range more {
+		v[verdict] += n
+	}
+}
 
 // Part holds distributions of a Sum.
 type Part struct {
@@ -54,15 +61,24 @@ func (p *Part) Prompts(c series.PromptClass) *sketch.Sketch { return &p.prompts[
 // Reset empties the sum and keeps its allocations.
 func (s *Sum) Reset() {
 	s.Requests, s.Counts = [Outcomes]uint64{}, [Counts]float64{}
-	clear(s.SLOs)
+	for _, verdicts := range s.SLOs {
+		*verdicts = Verdicts{}
+	}
 	for i := range s.Parts {
 		part := &s.Parts[i]
 		for j := range part.quantities {
-			part.quantities[j].Reset()
+			resetUsed(&part.quantities[j])
 		}
 		for j := range part.prompts {
-			part.prompts[j].Reset()
+			resetUsed(&part.prompts[j])
 		}
+	}
+}
+
+// resetUsed does not write to an empty sketch: most are, and they are many.
+func resetUsed(s *sketch.Sketch) {
+	if s.Count() > 0 {
+		s.Reset()
 	}
 }
 
@@ -82,19 +98,29 @@ func (s *Sum) Merge(other *Sum) {
 		s.Counts[c] += n
 	}
 	for name, verdicts := range other.SLOs {
-		s.addVerdicts(name, verdicts)
+		s.addVerdicts([]byte(name), verdicts)
 	}
 }
 
-func (s *Sum) addVerdicts(slo string, more Verdicts) {
-	if s.SLOs == nil {
-		s.SLOs = map[string]Verdicts{}
+// Verdicts returns those of an SLO, zero if it has none.
+func (s *Sum) Verdicts(slo string) (v Verdicts) {
+	if held := s.SLOs[slo]; held != nil {
+		v = *held
 	}
-	sum := s.SLOs[slo]
-	for verdict, n := range more {
-		sum[verdict] += n
+	return v
+}
+
+// addVerdicts takes the name in bytes, so that an SLO that the sum has costs no allocation.
+func (s *Sum) addVerdicts(slo []byte, more *Verdicts) {
+	sum := s.SLOs[string(slo)]
+	if sum == nil {
+		if s.SLOs == nil {
+			s.SLOs = map[string]*Verdicts{}
+		}
+		sum = new(Verdicts)
+		s.SLOs[string(slo)] = sum
 	}
-	s.SLOs[slo] = sum
+	sum.Add(more)
 }
 
 // addGain adds what a series gained, each outcome to the part of its own.
@@ -115,6 +141,6 @@ func (s *Sum) addGain(g *series.Gain) {
 		s.Counts[c] += n
 	}
 	for _, slo := range g.SLOs {
-		s.addVerdicts(slo.Name, slo.Requests)
+		s.addVerdicts([]byte(slo.Name), (*Verdicts)(&slo.Requests))
 	}
 }

@@ -29,7 +29,7 @@ func (s *Store) View(from time.Time) (v View) {
 		if slot.start < from.Unix() {
 			continue
 		}
-		slot.shared = true
+		slot.share()
 		v.slots = append(v.slots, slot)
 		v.Step = max(v.Step, time.Duration(slot.width)*time.Second)
 	}
@@ -47,6 +47,25 @@ func (v View) Until(end time.Time) View {
 		}
 	}
 	return v
+}
+
+// share makes the slot immutable. Its cells then lie in memory in the order in which a view walks them: over thousands of
+// series, waiting for memory would otherwise take longer than reading the cells.
+func (s *slot) share() {
+	if s.shared {
+		return
+	}
+	s.shared = true
+	size := 0
+	for _, cell := range s.cells {
+		size += len(cell)
+	}
+	all := make([]byte, 0, size)
+	for key, cell := range s.cells {
+		start := len(all)
+		all = append(all, cell...)
+		s.cells[key] = all[start:len(all):len(all)]
+	}
 }
 
 // Slot is one slot of a view.
@@ -73,6 +92,24 @@ func (s Slot) AddTo(of func(Key) *Sum, want *Want) {
 	for key, cell := range s.cells {
 		if sum := of(key); sum != nil {
 			_ = sum.add(cell, want) // checked when it was restored, or appendCell wrote it
+		}
+	}
+}
+
+// Each yields what each series that is selected gained in the slot, right after its selection. It is valid until the next
+// one. For a series that adds to several sums, this reads its cell once.
+func (s Slot) Each(selects func(Key) bool, want *Want) iter.Seq[*Sum] {
+	return func(yield func(*Sum) bool) {
+		var sum Sum
+		for key, cell := range s.cells {
+			if !selects(key) {
+				continue
+			}
+			sum.Reset()
+			_ = sum.add(cell, want) // as in AddTo
+			if !yield(&sum) {
+				return
+			}
 		}
 	}
 }

@@ -4,6 +4,7 @@
 package page
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -138,6 +139,9 @@ func (g *grouping) keep(chosen, others []group) (rest *group) {
 		for _, o := range others {
 			into[o.sum] = rest.sum
 		}
+	}
+	maps.DeleteFunc(g.sums, func(_ string, sum *history.Sum) bool { return into[sum] != sum }) // reset would touch them in each step
+	if rest != nil {
 		g.sums[allOthers] = rest.sum
 	}
 	for key, sum := range g.known {

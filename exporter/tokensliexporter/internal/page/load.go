@@ -138,7 +138,7 @@ func (c *loadCurve) largest(objective *slo.Objective) number {
 func attainments(sum *history.Sum) []attainment {
 	all := []attainment{}
 	for name, verdicts := range sum.SLOs {
-		all = append(all, attainment{name, verdicts[slo.Good], verdicts[slo.Bad], share(verdicts)})
+		all = append(all, attainment{name, verdicts[slo.Good], verdicts[slo.Bad], share(*verdicts)})
 	}
 	slices.SortFunc(all, func(a, b attainment) int { return cmp.Compare(a.SLO, b.SLO) })
 	return all

@@ -80,14 +80,16 @@ func expectedCurve(all []finished, width time.Duration, now time.Time, load func
 // pageAt returns a page whose clock stands still, with an objective of 0.9 for the SLO fast, and the engine of its
 // history.
 func pageAt(now time.Time) (*Page, *series.Engine) {
+	return pageWith(now, series.Config{Dimensions: series.DimensionsOf("m"), MaxSeries: 10})
+}
+
+func pageWith(now time.Time, config series.Config) (*Page, *series.Engine) {
 	store := history.New(1 << 30)
 	objectives := []slo.Objective{{SLO: "fast", Objective: 0.9, Window: time.Hour}}
-	engine := series.NewEngine(series.Options{
-		Config: series.Config{Dimensions: series.DimensionsOf("m"), MaxSeries: 10}, History: store, Objectives: slo.NamesOf(objectives),
-	})
+	engine := series.NewEngine(series.Options{Config: config, History: store, Objectives: slo.NamesOf(objectives)})
 	return New(Options{
-		Dimensions: series.DimensionsOf("m"), Objectives: objectives, Engine: engine, History: store, Slowest: slowest.New(0),
-		Tracker: slo.NewTracker(slo.TrackerOptions{Objectives: objectives, MaxSeries: 10}, now), Thresholds: new(Thresholds),
+		Dimensions: config.Dimensions, Objectives: objectives, Engine: engine, History: store, Slowest: slowest.New(0),
+		Tracker: slo.NewTracker(slo.TrackerOptions{Objectives: objectives, MaxSeries: config.MaxSeries}, now), Thresholds: new(Thresholds),
 		OpenStreams: new(inprocess.Registry[inprocess.VisitOpenStreams]), SLOs: new(inprocess.Registry[[]slo.Definition]),
 		Doubts: new(inprocess.Registry[*diagnostics.Doubts]), Now: func() time.Time { return now },
 	}), engine

@@ -79,7 +79,7 @@ func (p *Page) burn(g *group) (fastest float64) {
 		return 0
 	}
 	for i := range p.Objectives {
-		verdicts := g.sum.SLOs[p.Objectives[i].SLO]
+		verdicts := g.sum.Verdicts(p.Objectives[i].SLO)
 		if n := verdicts[slo.Good] + verdicts[slo.Bad]; n > 0 {
 			fastest = max(fastest, float64(verdicts[slo.Bad])/float64(n)/(1-p.Objectives[i].Objective))
 		}

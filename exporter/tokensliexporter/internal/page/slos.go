@@ -53,10 +53,10 @@ func (p *Page) slosNow(q *query, sum *history.Sum, requests uint64) []sloNow {
 	recent, defined := p.recent(q.now, &q.filter), p.definitions()
 	all := []sloNow{}
 	for _, name := range p.sloNames(append(q.elsewhere(), sum)...) {
-		vantage, verdicts, requests, budgets := q.seen.Shown, sum.SLOs[name], requests, recent
+		vantage, verdicts, requests, budgets := q.seen.Shown, sum.Verdicts(name), requests, recent
 		if v := q.judge(name, verdicts); v != timeline.VantageUnspecified {
 			of := &q.seen.sums[v]
-			vantage, verdicts, requests = v.String(), of.SLOs[name], total(of)
+			vantage, verdicts, requests = v.String(), of.Verdicts(name), total(of)
 			budgets = p.recent(q.now, &filter{dimensions: q.filter.dimensions, vantages: only(v)})
 		}
 		s := sloNow{

@@ -186,5 +186,5 @@ func (q *query) judge(slo string, shown history.Verdicts) timeline.Vantage {
 	if q.namesVantage() || shown != (history.Verdicts{}) {
 		return timeline.VantageUnspecified
 	}
-	return q.seen.outermost(func(v timeline.Vantage) bool { return q.seen.sums[v].SLOs[slo] != history.Verdicts{} })
+	return q.seen.outermost(func(v timeline.Vantage) bool { return q.seen.sums[v].Verdicts(slo) != history.Verdicts{} })
 }
