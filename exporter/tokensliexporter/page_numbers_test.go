@@ -365,20 +365,9 @@ func TestPage_GroupsAreRankedByTheWorst(t *testing.T) {
 		return a.Groups[0].Value == "r5" && a.Groups[1].Value == "r0" // 7 of 10 are good, below 0.75; r8 has 10 of 11
 	})
 
-	type reference struct {
-		By, Value  string
-		Requests   int
-		P95        float64
-		Attainment float64
-	}
-	type worst struct{ Indicators, SLOs map[string]reference }
-	found := answer(t, h, "worst", func(a *worst) bool { return len(a.SLOs) > 0 })
-	require.Equal(t, reference{By: "replica", Value: "r5", Requests: 10, Attainment: 0.7}, found.SLOs["chat-tpot"])
-	slowest := found.Indicators["time_to_first_token"]
-	require.InEpsilon(t, 4, slowest.P95, 0.0056)
-	slowest.P95 = 0
-	require.Equal(t, reference{By: "replica", Value: "r0", Requests: 2}, slowest)
-	require.Empty(t, answer(t, h, "worst?where=replica%3Dr0", func(*worst) bool { return true }).Indicators, "one group is no worst one")
+	type worst struct{ Indicators, SLOs map[string]any }
+	few := answer(t, h, "worst", func(*worst) bool { return true })
+	require.Equal(t, worst{map[string]any{}, map[string]any{}}, few, "no replica has enough requests to stand out")
 }
 
 // A heatmap has each value once, and in the bucket with its bounds.

@@ -331,19 +331,6 @@ func TestVantage_InvalidOnesAreRefused(t *testing.T) {
 	}
 }
 
-// Without dimensions, groups are vantages, which see the same requests: none of them is the worst.
-func TestVantage_NoneIsTheWorstGroup(t *testing.T) {
-	page := pageOf(threefold...)
-	page.dimensions = nil
-	var worst struct {
-		SLOs       map[string]any
-		Indicators map[string]any
-	}
-	get(t, page, "worst", &worst)
-	require.Empty(t, worst.SLOs)
-	require.Empty(t, worst.Indicators)
-}
-
 // Without requests in the range, the budgets are those of the vantage that had requests before.
 func TestVantage_AnIdleRangeKeepsItsBudgets(t *testing.T) {
 	page := pageOf(threefold...)

@@ -4,11 +4,12 @@
 package page
 
 import (
-	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/compare"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
+	"github.com/tokenpulse/tokenpulse/internal/sketch"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
@@ -19,67 +20,112 @@ type worst struct {
 	SLOs       map[string]*badGroup  `json:"slos"`
 }
 
-// groupRef names a group of one dimension.
-type groupRef struct {
+// standout is a group of one dimension that has more bad or slow requests than its size explains.
+type standout struct {
 	By       string `json:"by"`
 	Value    string `json:"value"`
 	Requests uint64 `json:"requests"`
+	// ShareOfBad is the group's share of the bad requests, or of those slower than the p95 of all others.
+	ShareOfBad number `json:"share_of_bad"`
+	// ShareOfAll is its share of all requests that could be.
+	ShareOfAll number `json:"share_of_all"`
+
+	evidence float64
 }
 
 type slowGroup struct {
-	groupRef
+	standout
 	P95 number `json:"p95"`
 }
 
 type badGroup struct {
-	groupRef
+	standout
 	Attainment number `json:"attainment"`
 }
 
 // slowestOf are the indicators of which worst has the slowest group.
-var slowestOf = []numbers.ID{numbers.TimeToFirstToken, numbers.TimePerOutputToken}
+var slowestOf = [...]numbers.ID{numbers.TimeToFirstToken, numbers.TimePerOutputToken}
 
-// worst answers with the group that is worst, over the groups of all dimensions: a slow replica may hide
-// behind a fast model. Dimensions with one group say nothing. Of equal groups, that of the dimension that
-// splits the charts wins.
+// worst answers with the group that stands out most, over the groups of all dimensions: a slow replica may hide behind a
+// fast model. Without one, it names none: the fault is everywhere, or too rare to say where. Of groups that stand out
+// alike, that of the dimension which splits the charts wins.
 func (p *Page) worst(q *query) (any, error) {
-	view := p.view(q)
 	answer := &worst{Range: q.period.name, Seen: q.seen, Indicators: map[string]*slowGroup{}, SLOs: map[string]*badGroup{}}
-	dimensions := append([]string{p.groupBy()}, p.dimensions...)
-	for i, by := range dimensions {
-		if i > 0 && by == dimensions[0] || by == paramVantage { // vantages see the same requests
-			continue
-		}
-		split := *q
-		split.by = by
-		grouping := p.newGrouping(&split)
-		for slot := range view.Slots() {
-			slot.AddTo(grouping.of, grouping.want(slowestOf...))
-		}
-		groups := grouping.all()
-		if len(groups) < 2 {
-			continue
-		}
-		slices.SortFunc(groups, func(a, b group) int { return cmp.Compare(a.value, b.value) })
-		for i := range groups {
-			answer.add(groupRef{by, groups[i].value, groups[i].requests()}, &groups[i])
+	tallies := p.newTallies(q)
+	view := p.view(q)
+	for slot := range view.Slots() {
+		tallies.add(&slot)
+	}
+	for i, of := range tallies.dimensions {
+		groups := tallies.groups[i]
+		for _, value := range slices.Sorted(maps.Keys(groups)) {
+			if value == overflowValue { // it holds requests of many groups
+				continue
+			}
+			found := standout{By: p.dimensions[of], Value: value, Requests: groups[value].requests}
+			answer.compareSpeed(found, groups[value], tallies.everything)
+			answer.compareVerdicts(found, groups[value], tallies.everything)
 		}
 	}
 	return answer, nil
 }
 
-// add takes a group in for each number of which it is the worst so far.
-func (w *worst) add(ref groupRef, g *group) {
-	for _, quantity := range slowestOf {
-		name, p95 := compare.NameOf(quantity), percentilesOf(g.part().Of(quantity)).P95
-		if held := w.Indicators[name]; g.part().Of(quantity).Count() > 0 && (held == nil || p95 > held.P95) {
-			w.Indicators[name] = &slowGroup{ref, p95}
+// compareSpeed takes a group in for each indicator of which it stands out most so far.
+func (w *worst) compareSpeed(g standout, group, everything *tally) {
+	for i, quantity := range slowestOf {
+		values := &group.speed[i]
+		if values.Count() < enough {
+			continue
+		}
+		var rest sketch.Sketch
+		rest.Merge(&everything.speed[i])
+		if rest.Subtract(values) != nil || rest.Count() == 0 {
+			continue
+		}
+		p95, others := percentilesOf(values).P95, percentilesOf(&rest).P95
+		if p95 <= others*(1+alike) {
+			continue
+		}
+		limit := sketch.Index(float64(others))
+		c := contrast{bad: above(values, limit), of: values.Count(), restBad: above(&rest, limit), restOf: rest.Count()}
+		name := compare.NameOf(quantity)
+		if held := w.Indicators[name]; g.claim(c) && (held == nil || g.evidence > held.evidence) {
+			w.Indicators[name] = &slowGroup{g, p95}
 		}
 	}
-	for name, verdicts := range g.sum.SLOs {
-		attainment := share(verdicts)
-		if held := w.SLOs[name]; verdicts[slo.Bad] > 0 && (held == nil || attainment < held.Attainment) {
-			w.SLOs[name] = &badGroup{ref, attainment}
+}
+
+// above returns how many values are in buckets above one.
+func above(s *sketch.Sketch, bucket int) (n uint64) {
+	for index, count := range s.Buckets() {
+		if index > bucket {
+			n += count
 		}
 	}
+	return n
+}
+
+// compareVerdicts takes a group in for each SLO of which it stands out most so far.
+func (w *worst) compareVerdicts(g standout, group, everything *tally) {
+	for name, all := range everything.slos {
+		verdicts := group.slos[name]
+		if verdicts == nil {
+			continue
+		}
+		c := contrast{bad: verdicts[slo.Bad], of: verdicts[slo.Bad] + verdicts[slo.Good]}
+		c.restBad, c.restOf = all[slo.Bad]-c.bad, all[slo.Bad]+all[slo.Good]-c.of
+		if held := w.SLOs[name]; g.claim(c) && (held == nil || g.evidence > held.evidence) {
+			w.SLOs[name] = &badGroup{g, share(*verdicts)}
+		}
+	}
+}
+
+// claim reports whether the group stands out, and keeps by how much.
+func (g *standout) claim(c contrast) bool {
+	if !c.standsOut() {
+		return false
+	}
+	g.evidence = c.evidence()
+	g.ShareOfBad, g.ShareOfAll = c.shares()
+	return true
 }

@@ -76,9 +76,9 @@ export interface Now {
   doubts: Doubt[];
 }
 
-export interface GroupRef { by: string; value: string; requests: number }
+export interface Standout { by: string; value: string; requests: number; share_of_bad: number; share_of_all: number }
 export interface Worst {
-  range: Range; indicators: Partial<Record<Indicator, GroupRef & {p95: number}>>; slos: Record<string, GroupRef & {attainment: number}>;
+  range: Range; indicators: Partial<Record<Indicator, Standout & {p95: number}>>; slos: Record<string, Standout & {attainment: number}>;
 }
 
 export interface Rates { requests_per_second: Maybe[]; output_tokens_per_second: Maybe[]; in_flight: Maybe[] }

@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-import {type GroupRef, type Now, type Rates, type SLO, type SLONow, type Worst, read} from '../api';
+import {type Standout, type Now, type Rates, type SLO, type SLONow, type Worst, read} from '../api';
 import {sparkline} from '../charts/sparkline';
 import {type Child, fill, h, setText} from '../dom';
 import {type IconName, icon} from '../icons';
@@ -11,7 +11,6 @@ import {Vantages} from './vantages';
 import {amount, count, digits, duration, missing, percent} from '../units';
 import type {View} from '../view';
 
-const alike = 1.05; // groups are as slow as all together up to this ratio
 const headlines = ['time_to_first_token', 'time_per_output_token'] as const;
 
 /** The tiles: latencies, rates, load, what could not be measured, and one card for each SLO. */
@@ -30,13 +29,12 @@ export class NowSection implements Section {
   private cards = new Map<string, ReturnType<typeof card>>();
   private vantages = new Vantages(this.view);
   private worst: Worst | null = null;
-  private last: Now | null = null;
   readonly element = frame('now', 'Now', 'Rates of the last minute, or of a range that has ended; all else over the selected range.', [],
     this.vantages.element, h('dl', {class: 'tiles'}, ...this.headlines.map(({element}) => element), ...Object.values(this.tiles).map(({element}) => element)), this.slos);
 
   constructor(private view: View) {}
 
-  /** Loads the worst groups, which take longer to find than the tiles. */
+  /** Loads the groups that stand out, which take longer to find than the tiles. */
   async load(signal: AbortSignal): Promise<void> {
     this.worst = await read<Worst>('worst', this.view.query(), signal);
     this.showWorst();
@@ -44,17 +42,16 @@ export class NowSection implements Section {
 
   private showWorst(): void {
     headlines.forEach((indicator, i) => {
-      const slowest = this.worst?.indicators[indicator];
-      const ref = slowest && slowest.p95 > alike * (this.last?.indicators[indicator]?.p95 ?? Infinity) ? slowest : undefined;
-      this.headlines[i]?.worst(ref, ref && duration(ref.p95));
+      const group = this.worst?.indicators[indicator];
+      this.headlines[i]?.name(group, group && `p95 ${duration(group.p95)}`);
     });
-    for (const [name, {worst}] of this.cards) {
-      const ref = this.worst?.slos[name];
-      worst(ref, ref && percent(ref.attainment));
+    for (const [name, card] of this.cards) {
+      const group = this.worst?.slos[name];
+      card.name(group, group && `attainment ${percent(group.attainment)}`);
     }
   }
 
-  private only({by, value}: GroupRef): void { this.view.setFilter(by, value); }
+  private only({by, value}: Standout): void { this.view.setFilter(by, value); }
 
   /** Reserves the room of the cards before their numbers arrive. */
   reserve(slos: SLO[]): void {
@@ -63,9 +60,6 @@ export class NowSection implements Section {
 
   update(now: Now): void {
     const {requests, tokens, flight, open, stalls, failed, unmeasured} = this.tiles;
-    const first = this.last === null;
-    this.last = now;
-    if (first) this.showWorst();
     this.vantages.update(now.vantage);
     for (const tile of this.headlines) tile.set(now);
     requests.set(amount(now.requests_per_second));
@@ -107,20 +101,20 @@ export class NowSection implements Section {
   }
 }
 
-type Only = (ref: GroupRef) => void;
+type Only = (ref: Standout) => void;
 
-/** Returns a line that names the worst group. A click shows only that group. */
-function worstLine(only: Only): {element: HTMLElement; worst: (ref: GroupRef | undefined, value: string | undefined) => void} {
-  let current: GroupRef | undefined;
-  const button = h('button', {type: 'button', class: 'only', onclick: () => { if (current) only(current); }});
+/** Returns a line that names the group that stands out. A click shows only that group. */
+function standoutLine(what: 'bad' | 'slow', only: Only): {element: HTMLElement; name: (group: Standout | undefined, value: string | undefined) => void} {
+  let current: Standout | undefined;
+  const button = h('button', {type: 'button', class: 'only', hidden: true, onclick: () => { if (current) only(current); }});
   const element = h('p', {class: 'worst'}, button);
-  return {element, worst: (ref, value) => {
-    current = ref;
-    button.hidden = !ref;
-    if (!ref) return;
-    button.title = `Show only ${dimensionName(ref.by)} ${valueName(ref.value)}: ${count(ref.requests)} requests`;
-    const [start, end] = [`worst: ${value ?? missing} · `, ` · ${dimensionName(ref.by)}`];
-    if (button.textContent !== start + valueName(ref.value) + end) fill(button, start, h('bdi', {}, valueName(ref.value)), end);
+  return {element, name: (group, value) => {
+    current = group;
+    button.hidden = !group;
+    if (!group) return;
+    button.title = `Show only ${dimensionName(group.by)} ${valueName(group.value)}: ${count(group.requests)} requests, ${value ?? missing}`;
+    const text = ` · ${dimensionName(group.by)}: ${percent(group.share_of_bad)} of the ${what} requests, ${percent(group.share_of_all)} of all`;
+    if (button.textContent !== valueName(group.value) + text) fill(button, h('bdi', {}, valueName(group.value)), text);
   }};
 }
 
@@ -128,10 +122,10 @@ function worstLine(only: Only): {element: HTMLElement; worst: (ref: GroupRef | u
 function headline(indicator: typeof headlines[number], only: Only) {
   const value = h('span', {}, missing);
   const badge = h('span', {class: 'verdict'});
-  const {element: line, worst} = worstLine(only);
+  const {element: line, name} = standoutLine('slow', only);
   const element = h('div', {class: 'card tile headline', id: `headline-${indicator}`, title: long(indicator)},
     h('dt', {}, `${short(indicator)} p95`), h('dd', {class: 'value'}, value), h('dd', {}, badge), h('dd', {}, line));
-  return {element, worst, set(now: Now): void {
+  return {element, name, set(now: Now): void {
     const p95 = now.indicators[indicator]?.p95;
     setText(value, duration(p95));
     const levels: Level[] = ['bad', 'warn', 'good', 'none'];
@@ -171,9 +165,9 @@ function verdict(slo: SLONow, p95?: number): {level: Level; word: string; icon: 
 
 function card(name: string, only: Only) {
   const facts = h('div', {class: 'facts-of-slo'});
-  const {element: line, worst} = worstLine(only);
+  const {element: line, name: standOut} = standoutLine('bad', only);
   let drawn = '';
-  return {element: h('div', {class: 'card slo', 'data-slo': name}, facts, line), worst, update(slo: SLONow, shown: string): void {
+  return {element: h('div', {class: 'card slo', 'data-slo': name}, facts, line), name: standOut, update(slo: SLONow, shown: string): void {
     const key = JSON.stringify([slo, shown]);
     if (key !== drawn) fill(facts, ...content(slo, shown));
     drawn = key;
