@@ -241,6 +241,7 @@ func (s *Stream) stored() (has uint64) {
 // list codes chunks out of order.
 func (c *coder) list(chunks *Chunks) {
 	c.time(&chunks.latest)
+	latest := int64(0)
 	var before Chunk // with the last number
 	items(c, &chunks.list, func(k *Chunk) {
 		k.UnixNano = before.UnixNano + c.signed(k.UnixNano-before.UnixNano)
@@ -252,8 +253,10 @@ func (c *coder) list(chunks *Chunks) {
 			before.Seq = k.Seq
 		}
 		before.UnixNano = k.UnixNano
+		latest = max(latest, k.UnixNano)
 		c.check(checkPlausible(k.UnixNano) == nil && k.Tokens != 0 && k.Channel.String() != "" && k.Seq <= maxSeq)
 	})
+	c.check(isLatest(chunks.latest, latest))
 	if c.reading {
 		chunks.spilled = true
 		chunks.unnumbered = slices.ContainsFunc(chunks.list, func(k Chunk) bool { return !k.Numbered })
@@ -274,14 +277,21 @@ func (c *coder) packed(chunks *Chunks, numbered bool) {
 		chunks.nextSeq = 1 // as append leaves it
 	}
 	walk, err := timeline.Decode(c.b)
+	latest := int64(0)
 	for err == nil && walk.Next() {
 		at := int64(walk.Offset())
+		latest = max(latest, at)
 		c.check(checkPlausible(at) == nil)
 		chunks.packed.Append(at, walk.Tokens(), walk.Channel())
 	}
 	c.b = nil
 	chunks.latest = chunks.packed.Last() + late
-	c.check(err == nil && walk.Err() == nil && chunks.packed.Len() > 0 && checkPlausible(chunks.latest) == nil && chunks.hasValidSequence())
+	c.check(err == nil && walk.Err() == nil && chunks.packed.Len() > 0 && isLatest(chunks.latest, latest) && chunks.hasValidSequence())
+}
+
+// isLatest reports whether exact may be the time of the latest chunk. That of the chunk itself may be truncated to a tick.
+func isLatest(exact, ofChunks int64) bool {
+	return checkPlausible(exact) == nil && 0 <= exact-ofChunks && exact-ofChunks < int64(timeline.Tick)
 }
 
 func (c *coder) sequence(chunks *Chunks) {
