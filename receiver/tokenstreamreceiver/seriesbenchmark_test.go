@@ -60,6 +60,9 @@ func BenchmarkSeries(b *testing.B) {
 			benchmarkSeries(b, encodeWhole(b, size.streams, size.tokens, func(int) []*commonv1.KeyValue { return nil }), size.streams, size.tokens)
 		})
 	}
+	b.Run("alone=500", func(b *testing.B) { // a request for each stream, as a service without a queue sends them
+		benchmarkSeries(b, encodeWhole(b, 1, 500, func(int) []*commonv1.KeyValue { return nil }), 1, 500)
+	})
 	b.Run("unique=10", func(b *testing.B) {
 		body := encodeWhole(b, 500, 10, func(i int) []*commonv1.KeyValue {
 			return []*commonv1.KeyValue{str("user.id", fmt.Sprintf("%s-%d", idMark, i))}
