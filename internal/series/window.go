@@ -18,16 +18,13 @@ const slotsPerWindow = 12
 type calendar struct {
 	epoch  time.Time
 	widths []time.Duration // of one slot, by window
-	// history is the start of a slot of the history at or before the epoch. It is zero
-	// without a history.
-	history time.Time
+	// history is set if the slots of a history are open, too. They follow the wall clock, since people ask for them by it; windows
+	// follow the monotonic one, which does not jump.
+	history bool
 }
 
 func newCalendar(epoch time.Time, windows []time.Duration, history bool) *calendar {
-	c := &calendar{epoch: epoch}
-	if history {
-		c.history = epoch.Add(-time.Duration(epoch.UnixNano()) % HistorySlot) // keeps the monotonic clock
-	}
+	c := &calendar{epoch: epoch, history: history}
 	for _, window := range windows {
 		c.widths = append(c.widths, window/slotsPerWindow)
 	}
@@ -48,10 +45,10 @@ func (c *calendar) page(now time.Time) page {
 		p.slots[w] = int64(now.Sub(c.epoch) / width)
 		p.until = min(p.until, time.Duration(p.slots[w]+1)*width)
 	}
-	if !c.history.IsZero() {
-		open := now.Sub(c.history) / HistorySlot
-		p.history = c.history.Add(open * HistorySlot)
-		p.until = min(p.until, p.history.Add(HistorySlot).Sub(c.epoch))
+	if c.history {
+		since := time.Duration(now.UnixNano() % int64(HistorySlot))
+		p.history = now.Add(-since)
+		p.until = min(p.until, now.Sub(c.epoch)+HistorySlot-since)
 	}
 	return p
 }

@@ -40,6 +40,9 @@ func (s *Store) View(from time.Time) (v View) {
 func (v View) Until(end time.Time) View {
 	all := v.slots
 	v.slots, v.Step = nil, 0
+	if !v.Since.Before(end) {
+		v.Since = time.Time{}
+	}
 	for _, slot := range all {
 		if slot.start < end.Unix() {
 			v.slots = append(v.slots, slot)

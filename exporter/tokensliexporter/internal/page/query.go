@@ -242,9 +242,9 @@ func (p *Page) view(q *query) history.View { return p.viewFrom(q, q.since()) }
 
 // viewFrom returns the history from a time to the end of the range.
 func (p *Page) viewFrom(q *query, from time.Time) history.View {
-	view := p.History.View(from)
-	if q.ended {
-		view = view.Until(q.now)
+	end := q.now
+	if !q.ended {
+		end = end.Add(time.Second) // now may be in the first second of a slot
 	}
-	return view
+	return p.History.View(from).Until(end)
 }
