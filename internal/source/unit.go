@@ -4,7 +4,6 @@
 package source
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -90,39 +89,6 @@ func (o *Observation) guessFirstToken(v pcommon.Value) {
 	default:
 		o.Request.AmbiguousUnit = true
 	}
-}
-
-// timingWords are parts of names of timings that tell when tokens came.
-var timingWords = [...]string{"ttft", "ttfb", "first_token", "firsttoken", "first_chunk", "firstchunk", "first_byte", "tpot", "per_output_token", "inter_token"}
-
-// hasUnreadTiming reports whether the span has a number or an event whose name is that of a timing of tokens. It is asked for calls
-// without a time of the first token: their sender reports one under a name that no reader reads.
-func hasUnreadTiming(r *reader, c candidate) bool {
-	for key, v := range c.span.Attributes().All() {
-		if strings.HasPrefix(key, names.Prefix) || strings.HasPrefix(key, "llm_d.") { // llm-d has no time of a token
-			continue
-		}
-		if _, ok := Number(v); !ok {
-			continue
-		}
-		if namesTiming(key) {
-			return true
-		}
-	}
-	if r.event != nil { // reads such an event, or ignores it for a reason
-		return false
-	}
-	for _, event := range c.span.Events().All() {
-		if _, known := eventKinds[event.Name()]; !known && namesTiming(event.Name()) {
-			return true
-		}
-	}
-	return false
-}
-
-func namesTiming(name string) bool {
-	name = strings.ToLower(name)
-	return slices.ContainsFunc(timingWords[:], func(word string) bool { return strings.Contains(name, word) })
 }
 
 // timeKnown reports whether a time of the first token is known.

@@ -38,7 +38,8 @@ func (b *jsonBuffer) reset() {
 // maxNested is the depth of arrays whose elements may be left out.
 const maxNested = 32
 
-// An elider reads the bytes of an event, and appends to a buffer what is not left out. Its state is constant.
+// elider reads an event byte by byte, and appends to a buffer all but what it leaves out. It needs the same memory for an
+// event of any length.
 type elider struct {
 	active bool
 
@@ -132,7 +133,7 @@ func (e *elider) isLong(at, limit int) bool {
 	return start >= 0 && at-start > keptOfArray(limit)
 }
 
-// leaves takes a byte of what is left out of an array, outside of strings. It reports whether the byte ends the array.
+// leaves reads a byte of an array that is left out, outside of strings. It reports whether the byte ends the array.
 func (e *elider) leaves(c byte) bool {
 	switch c {
 	case '{', '[':

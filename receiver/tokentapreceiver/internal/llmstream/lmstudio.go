@@ -54,7 +54,7 @@ func readLMStudio(_ event, v value, r *record) {
 	}
 }
 
-// readLMStudioResult reads what a whole answer reports. An error without a result is none.
+// readLMStudioResult reads what a whole answer reports. An error without a result reports nothing.
 func readLMStudioResult(result value, r *record) {
 	stats := result.get("stats")
 	if !stats.isObject() {

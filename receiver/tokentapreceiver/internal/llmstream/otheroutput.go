@@ -6,8 +6,8 @@ package llmstream
 import "bytes"
 
 // holdsOther reports whether a part of an answer holds output that is not text: an image, audio, or an item such as a
-// tool, computer or approval call. It goes by the names and types that services share, since their tools keep being
-// added. Objects that repeat the request are left out: a list of tools is no call of one.
+// tool, computer or approval call. It looks for names and types that services share: they add tools all the time.
+// Objects that repeat the request are left out: a list of tools is no call of one.
 func holdsOther(v value) bool { return holdsOtherAt(v, maxDepth) }
 
 // maxDepth bounds the search.
