@@ -20,19 +20,22 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
-// hangingBand selects the bands that the rules and docs/queries.md select.
-var hangingBand = regexp.MustCompile(`^(60s|\+Inf)$`)
+// The bands of streams that hang, as the rules and docs/queries.md select them.
+var (
+	hangingBand       = regexp.MustCompile(`^(60s|\+Inf)$`)
+	firstTokenOverdue = regexp.MustCompile(`^\+Inf$`)
+)
 
-// decoding returns the streams of a vantage after their first token: those that hang, and the others.
-func decoding(families map[string]*dto.MetricFamily, vantage string) (hanging, others int) {
+// openStreams returns the streams of a vantage in a phase: those in some bands, and the others.
+func openStreams(families map[string]*dto.MetricFamily, vantage, phase string, bands *regexp.Regexp) (hanging, others int) {
 	for _, m := range families["tokenpulse_streams_open"].GetMetric() {
 		labels := map[string]string{}
 		for _, l := range m.GetLabel() {
 			labels[l.GetName()] = l.GetValue()
 		}
 		switch n := int(m.GetGauge().GetValue()); {
-		case labels["vantage"] != vantage || labels["phase"] != "decode":
-		case hangingBand.MatchString(labels["silent"]):
+		case labels["vantage"] != vantage || labels["phase"] != phase:
+		case bands.MatchString(labels["silent"]):
 			hanging += n
 		default:
 			others += n
@@ -46,7 +49,7 @@ func (c *collector) waitForDecoding(t *testing.T, vantage string, hanging, other
 	t.Helper()
 	require.Eventually(t, func() bool {
 		scraped = scrape(t, c)
-		gotHanging, gotOthers := decoding(scraped, vantage)
+		gotHanging, gotOthers := openStreams(scraped, vantage, "decode", hangingBand)
 		return gotHanging == hanging && gotOthers == others
 	}, patience, 100*time.Millisecond, "%d hanging streams, %d others", hanging, others)
 	return scraped
@@ -155,6 +158,72 @@ func TestStreamsOpen_AlertWhileStreamsHang(t *testing.T) {
 		events("chunk", "", "hangs", "goes on", "goes on, too")
 		goesOn <- struct{}{}
 	})
+}
+
+const streamsOfReplicas = `
+receivers:
+  token_stream:
+processors:
+  token_latency:
+exporters:
+  token_sli: {dimensions: [gen_ai.request.model, server.address]}
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    traces: {receivers: [token_stream], processors: [token_latency], exporters: [token_sli]}
+`
+
+// One replica of twenty answers nothing, and alerts by its name. The streams of a model whose prompts are
+// long wait as long, and raise no alert, whatever form of histograms Prometheus stores.
+func TestStreamsOpen_AlertOnTheReplicaThatBeginsNoAnswer(t *testing.T) {
+	t.Parallel()
+	c := startCollector(t, writeFile(t, t.TempDir(), "replicas.yaml", streamsOfReplicas))
+	shipped, err := os.ReadFile(prometheusExample(t, "prometheus.yaml"))
+	require.NoError(t, err)
+	config := strings.NewReplacer("rules.yaml", prometheusExample(t, "rules.yaml"), "localhost:9464", c.metrics, "localhost:8888", freeAddress(t)).Replace(string(shipped))
+	servers := map[string]*prometheus{}
+	for name, setup := range installedSetups(t) {
+		servers[name] = runPrometheus(t, setup.program, config, "--enable-feature", setup.flags)
+	}
+	start := func(to io.Writer, stream, requested, server string, at time.Time) eventWriter {
+		event := eventsOf(to, stream, at)
+		event("start", 0, fmt.Sprintf(`,"vantage":"client","attributes":{"gen_ai.request.model":%q,"server.address":%q}`, requested, server))
+		return event
+	}
+	const healthy, waiting = 19, 5
+	var events strings.Builder
+	for i := range healthy {
+		start(&events, fmt.Sprint("decodes-", i), "of-twenty", fmt.Sprint("engine-", i), time.Now())
+	}
+	for i := range waiting {
+		start(&events, fmt.Sprint("hangs-", i), "of-twenty", "dead", time.Now())
+		start(&events, fmt.Sprint("prefills-", i), "long-prompts", "engine-1", time.Now())
+	}
+	firing := func(p *prometheus) (all []string) {
+		for _, alert := range p.alerts(t, "TokenStreamsSilent") {
+			all = append(all, alert.State+" "+alert.Labels["severity"]+": "+alert.Annotations["summary"])
+		}
+		return all
+	}
+	done := map[string]bool{}
+	for began, second := time.Now(), 0; len(done) < len(servers); second++ {
+		for i := range healthy {
+			eventsOf(&events, fmt.Sprint("decodes-", i), time.Now())("chunk", 0, "")
+		}
+		event := start(&events, fmt.Sprint("answered-", second), "long-prompts", "engine-1", time.Now().Add(-time.Minute))
+		event("chunk", 50*time.Second, "")
+		event("end", time.Minute, "")
+		c.post(t, "application/x-ndjson", strings.NewReader(events.String()))
+		events.Reset()
+		time.Sleep(time.Second)
+		for name, server := range servers {
+			if alerts := firing(server); len(alerts) > 0 {
+				require.Equal(t, []string{"firing page: 100% of the streams hang at dead, model of-twenty"}, alerts, name)
+				done[name] = true
+			}
+		}
+		require.Less(t, time.Since(began), 3*time.Minute, "alerts of %v", done)
+	}
 }
 
 type alert struct {
