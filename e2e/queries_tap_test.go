@@ -255,7 +255,11 @@ func tapChecks(begin time.Time, all []*tapRequest, ports []string) map[string]an
 	}
 	return map[string]answerCheck{
 		"Which streams hang": func(t *testing.T, p *prometheus, query string) {
-			ask(t, p, query).require(t, map[string]float64{long: 1})
+			want := map[string]float64{}
+			for _, port := range ports[:2] { // of engines 1 and 2
+				want[long+" server_address=127.0.0.1 server_port="+port] = 1
+			}
+			ask(t, p, query).require(t, want)
 		},
 		"Which model": func(t *testing.T, p *prometheus, query string) {
 			ask(t, p, query).require(t, map[string]float64{
@@ -312,7 +316,7 @@ func tapChecks(begin time.Time, all []*tapRequest, ports []string) map[string]an
 		},
 		"Since when": func(t *testing.T, p *prometheus, query string) {
 			require.Empty(t, ask(t, p, query), "one in 17 requests is bad")
-			since := time.Unix(int64(ask(t, p, strings.ReplaceAll(query, "> 0.1", "> 0.02"))[""]), 0).Sub(begin.Add(deployAt))
+			since := time.Unix(int64(ask(t, p, strings.ReplaceAll(query, "0.1 *", "0.02 *"))[""]), 0).Sub(begin.Add(deployAt))
 			require.Greater(t, since, scrapeStep)
 			require.Less(t, since, 5*time.Minute)
 		},

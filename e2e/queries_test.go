@@ -89,19 +89,27 @@ func recordIncident(t *testing.T, recorded *recording) map[string]answerCheck {
 	t.Helper()
 	begin, requests := beginOfPast(), requestsOf(incidentLanes)
 	c := startForQueries(t)
-	recorded.requests(t, c, begin, requests)
-	decode := func(streams ...string) {
+	open := func(streams, chunks int) {
 		var events strings.Builder
-		for _, stream := range streams {
-			write := eventsOf(&events, stream, time.Now())
+		for i := range streams {
+			write := eventsOf(&events, fmt.Sprint("open-", time.Now().UnixNano(), i), time.Now())
 			write("start", 0, `,"vantage":"client","attributes":{"gen_ai.request.model":"llama-3-70b"}`)
-			write("chunk", 0, "")
+			for range chunks {
+				write("chunk", 0, "")
+			}
 		}
 		c.post(t, "application/x-ndjson", strings.NewReader(events.String()))
 	}
-	decode("hangs")
+	open(2, 0)
+	recorded.requests(t, c, begin, requests)
+	require.Eventually(t, func() bool {
+		hanging, _ := openStreams(scrape(t, c), "client", "first_token", firstTokenOverdue)
+		return hanging == 2
+	}, time.Minute+patience, time.Second, "a minute without a first token")
+	open(3, 0)
+	open(1, 1)
 	c.waitForDecoding(t, "client", 1, 0)
-	decode("goes on", "goes on, too")
+	open(2, 1)
 	recorded.openStreams(c.waitForDecoding(t, "client", 1, 2), begin)
 	at := func(t *testing.T, p *prometheus, query string) answers {
 		t.Helper()
@@ -154,14 +162,23 @@ func recordIncident(t *testing.T, recorded *recording) map[string]answerCheck {
 			for model := range judged {
 				left["gen_ai_request_model="+model+" slo=chat-tpot"] = 1 - bad[model]/judged[model]/0.1
 			}
-			at(t, p, query).require(t, left)
+			got := at(t, p, query)
+			require.Len(t, got, len(left))
+			for labels := range left {
+				require.InDelta(t, left[labels], got[labels], 0.02, "%s: the first bad requests of a version are those of a new counter", labels)
+			}
 		},
 		"Since when": func(t *testing.T, p *prometheus, query string) {
-			// The first requests with 0.25 s per token end 12 s after the deploy. The share
-			// of the 5m window exceeds 10% after two of its minutes at most.
-			since := time.Unix(int64(at(t, p, query)[""]), 0).Sub(begin.Add(deployAt))
-			require.Greater(t, since, 12*time.Second)
-			require.Less(t, since, 3*time.Minute)
+			// The first requests with 0.25 s per token end 12 s after a deploy. The share of the 5m
+			// window exceeds 10% within three minutes, also after the deploy that was tried before.
+			asked := func(at time.Duration) answers { return p.answersAt(t, query, begin.Add(at)).of("client") }
+			for deploy, at := range map[time.Duration]time.Duration{triedFrom: triedUntil + 2*time.Minute, deployAt: incidentLength} {
+				since := time.Unix(int64(asked(at + time.Second)[""]), 0).Sub(begin.Add(deploy))
+				require.Greater(t, since, 12*time.Second, deploy)
+				require.Less(t, since, 3*time.Minute, deploy)
+			}
+			require.Empty(t, asked(deployAt+3*time.Minute), "not yet lasting")
+			require.Empty(t, asked(deployAt-5*time.Minute), "over")
 		},
 		"Which tenant": func(t *testing.T, p *prometheus, query string) {
 			// In 300 seconds, a healthy lane ends 75 requests of 4 s, a slow one 25 of 12 s.
@@ -174,6 +191,17 @@ func recordIncident(t *testing.T, recorded *recording) map[string]answerCheck {
 			// Half of the requests decode 10 s instead of 2 s, and are 0.5 s instead of 0.1 s
 			// on their way to the engine, which prefills in what is left before the token.
 			at(t, p, query).require(t, map[string]float64{"phase=queue": 0, "phase=prefill": -0.2, "phase=decode": 4, "phase=network": 0.2})
+			// 20 minutes after the beginning, no request is an hour old. Until then, nothing changed.
+			p.answersAt(t, query, begin.Add(20*time.Minute+time.Second)).of("client").
+				require(t, map[string]float64{"phase=queue": 0, "phase=prefill": 0, "phase=decode": 0, "phase=network": 0})
+			// When the version was tried, half of the requests had 10 s of decode instead of 2 s for 6
+			// minutes: a mean of 6 s. Before these, the last hour has 46 minutes with 2 s.
+			young := p.answersAt(t, query, begin.Add(triedUntil+time.Second)).of("client")
+			require.Len(t, young, 4)
+			require.Greater(t, young["phase=decode"], 3.0)
+			require.Less(t, young["phase=decode"], 4.0)
+			require.Greater(t, young["phase=network"], 0.1)
+			require.Less(t, young["phase=network"], 0.2)
 		},
 		"Slow tokens or stalls": func(t *testing.T, p *prometheus, query string) {
 			// The gaps of slow requests are 2.5 s: all of their 10 s of decode are stalls. Those
@@ -200,7 +228,8 @@ func recordIncident(t *testing.T, recorded *recording) map[string]answerCheck {
 			})
 		},
 		"Which streams hang": func(t *testing.T, p *prometheus, query string) {
-			at(t, p, query).require(t, map[string]float64{"gen_ai_request_model=llama-3-70b": 1. / 3})
+			// Three others wait for their first token, for less than a minute.
+			at(t, p, query).require(t, map[string]float64{"gen_ai_request_model=llama-3-70b": (1. + 2.) / (3 + 2)})
 		},
 		"Load or a bad deploy": func(t *testing.T, p *prometheus, query string) {
 			at(t, p, query).require(t, map[string]float64{

@@ -17,6 +17,8 @@ const (
 	busyFrom, busyUntil = 8 * time.Minute, 22 * time.Minute
 	// deployAt is when engine-2 gets version 1.5, which decodes at a fifth of the speed.
 	deployAt = 80 * time.Minute
+	// triedFrom is when it got that version before. It was rolled back.
+	triedFrom, triedUntil = 46 * time.Minute, 52 * time.Minute
 
 	queued = 500 * time.Millisecond
 	// beforeToken is the time of queue, prefill and network.
@@ -77,7 +79,7 @@ func requestsOf(lanes []lane) []llmRequest {
 	for _, l := range lanes {
 		for at, i := l.from, 0; at < l.until; i++ {
 			r := llmRequest{lane: l, number: len(all), service: "shop", version: "1.4", start: at, network: 100 * time.Millisecond, perToken: 50 * time.Millisecond}
-			if l.engine == "engine-2" && at >= deployAt {
+			if l.engine == "engine-2" && (at >= deployAt || at >= triedFrom && at < triedUntil) {
 				r.version, r.network, r.perToken = "1.5", 500*time.Millisecond, 250*time.Millisecond
 			}
 			if l.model == "llama-3-8b" {
