@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"regexp"
 	"slices"
@@ -153,6 +154,13 @@ func TestStreamsOpen_AlertWhileStreamsHang(t *testing.T) {
 		t.Logf("%v fires after %v", alert.Labels, since)
 		require.Greater(t, since, 15*time.Second)
 		require.LessOrEqual(t, since, limits[alert.Labels["job"]])
+		address, err := url.Parse(alert.Annotations["dashboard_url"])
+		require.NoError(t, err)
+		var now struct {
+			Silent int `json:"silent_streams"`
+		}
+		c.askPage(t, "now?"+address.RawQuery, &now)
+		require.Positive(t, now.Silent, "the page that %s opens", address)
 	}
 	waitFor(75*time.Second, func() {
 		events("chunk", "", "hangs", "goes on", "goes on, too")
