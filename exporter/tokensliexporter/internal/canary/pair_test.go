@@ -135,6 +135,12 @@ func TestAnswer(t *testing.T) {
 		{"fewer unmeasured", func(f *traffic) { f.perWindow[Baseline].unmeasured = 2 }, Undecided, Coverage},
 		{"more unsuccessful", func(f *traffic) { f.perWindow[Candidate].unsuccessful = 0.2 }, Fail, OutcomeMix},
 		{"fewer unsuccessful", func(f *traffic) { f.perWindow[Baseline].unsuccessful = 2 }, Undecided, OutcomeMix},
+		{"more errors, which have no measurement", func(f *traffic) {
+			f.perWindow[Candidate].unsuccessful, f.perWindow[Candidate].unmeasured = 0.2, 0.2
+		}, Fail, OutcomeMix},
+		{"fewer errors, which have no measurement", func(f *traffic) {
+			f.perWindow[Baseline].unsuccessful, f.perWindow[Baseline].unmeasured = 2, 2
+		}, Undecided, OutcomeMix},
 		{"slow requests that became client mistakes", func(f *traffic) {
 			f.perWindow[Baseline].unsuccessful = 2
 			f.perWindow[Candidate] = shares{requests: 10, unsuccessful: 0.5, mistakes: 0.5, bad: 0.4}

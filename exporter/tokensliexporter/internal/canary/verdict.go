@@ -157,11 +157,12 @@ func (p *Pair) obstacle(alpha, expectedShare float64) (Reason, string) {
 }
 
 func (p *Pair) decide(e *[testCount]evidence, q *Question) (Verdict, Reason, string) {
+	// Outcomes come first: most requests that fail are unmeasured, too, and their errors say why.
 	guards := [...]struct {
 		test   int
 		reason Reason
 		what   string
-	}{{coverage, Coverage, "unmeasured"}, {outcomes, OutcomeMix, "unsuccessful"}}
+	}{{outcomes, OutcomeMix, "unsuccessful"}, {coverage, Coverage, "unmeasured"}}
 	for _, g := range guards {
 		if p.clear(g.test) && rejects(e[g.test].above[gridEnd], guardDivisor, q.Alpha) {
 			return Fail, g.reason, "more of the candidate's requests are " + g.what
