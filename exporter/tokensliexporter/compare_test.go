@@ -5,6 +5,7 @@ package tokensliexporter
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -24,7 +25,10 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/canary"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/compare"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/keeper/keepertest"
@@ -171,8 +175,9 @@ func TestCompare_VerdictsOnVersions(t *testing.T) {
 		verdict, reason         string
 		rollout, promotion, off int
 	}{
-		"as good":   {0.2, "pass", "equivalent", 200, 200, 409},
-		"far worse": {0.6, "fail", "difference", 409, 409, 200},
+		"as good":                {0.2, "pass", "equivalent", 200, 200, 409},
+		"worse by the tolerance": {0.272, "undecided", "difference", 200, 409, 409},
+		"far worse":              {0.6, "fail", "difference", 409, 409, 200},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -194,7 +199,11 @@ func TestCompare_VerdictsOnVersions(t *testing.T) {
 				require.InDelta(t, c.candidate*float64(v.Candidate.Requests), v.Candidate.Bad, 250)
 				require.Equal(t, []int{c.rollout, c.promotion, c.off}, []int{e.hook(t, "rollout"), e.hook(t, "confirm-promotion"), e.hook(t, "rollback")})
 				require.Contains(t, e.scrape(t), fmt.Sprintf(`verdict="%s"} 1`, c.verdict))
-				require.Contains(t, e.scrape(t), `verdict="undecided"} 0`)
+				for _, other := range []string{"pass", "fail", "undecided"} {
+					if other != c.verdict {
+						require.Contains(t, e.scrape(t), fmt.Sprintf(`verdict="%s"} 0`, other))
+					}
+				}
 				e.stop(t)
 			})
 		})
@@ -259,6 +268,48 @@ func TestCompare_AgreesAfterARestart(t *testing.T) {
 		require.Equal(t, v, after)
 		through.stop(t)
 		restarted.stop(t)
+	})
+}
+
+// Evidence in the form of another build is refused: the pair begins anew, and the log says so.
+func TestCompare_EvidenceOfAnotherBuildBeginsAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory, id := storagetest.NewMemory(), storagetest.FileStorage
+		host := storagetest.Host{id: memory}
+		e := startComparing(t, host, func(c *Config) { c.Shared.StorageID = &id })
+		e.ask(t, nil)
+		newTraffic(0.6).run(t, 20*time.Minute, e)
+		require.Equal(t, "fail", e.ask(t, nil).Verdict)
+		e.stop(t)
+		stored := 0
+		for key, value := range memory.Values {
+			if !strings.HasPrefix(key, "pair/") {
+				continue
+			}
+			var entry map[string]any
+			require.NoError(t, json.Unmarshal(value, &entry))
+			evidence, err := base64.StdEncoding.DecodeString(entry["evidence"].(string))
+			require.NoError(t, err)
+			evidence[0] = 2 // the form before fail had a tolerance
+			entry["evidence"] = evidence
+			memory.Values[key], err = json.Marshal(entry)
+			require.NoError(t, err)
+			stored++
+		}
+		require.Equal(t, 1, stored)
+
+		core, logs := observer.New(zap.ErrorLevel)
+		restarted := newComparisons(e.config)
+		require.NoError(t, restarted.start(t.Context(), host, e.id, e.config, zap.New(core)))
+		require.Len(t, logs.All(), 1)
+		require.Contains(t, logs.All()[0].Message, "cannot restore the evidence of some comparisons, which begin anew")
+		require.Contains(t, fmt.Sprint(logs.All()[0].ContextMap()), "unknown version of a pair; this build reads version 3")
+		q := compare.Question{Pair: compare.Pair{Dimension: "service.version", Baseline: "v1", Candidate: "v2", SLO: "tpot"}}
+		q.SetDefaults()
+		reply, err := restarted.Ask(&q, time.Time{}, time.Now())
+		require.NoError(t, err)
+		require.Equal(t, []any{canary.TooFew, time.Now(), uint64(0)}, []any{reply.Reason, reply.Since, reply.Baseline.Requests})
+		require.NoError(t, restarted.Close(t.Context()))
 	})
 }
 

@@ -39,8 +39,8 @@ type Counts struct {
 type Settings struct {
 	// Percentile of the values to compare, between 0 and 1. 0 compares the verdicts of an SLO.
 	Percentile float64
-	// Tolerance of a pair with a Percentile is how much slower a candidate may be that passes: 0.1 is
-	// a percentile 1.1 times as large. It is at least a bucket of a sketch, 1.1%.
+	// Tolerance of a pair with a Percentile is how much slower a candidate may be: 0.1 is a percentile
+	// 1.1 times as large. It is at least a bucket of a sketch, 1.1%.
 	Tolerance float64
 }
 

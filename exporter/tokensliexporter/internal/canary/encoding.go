@@ -14,7 +14,7 @@ import (
 )
 
 // version is the first byte of an encoded pair.
-const version = 2
+const version = 3
 
 // AppendBinary appends the whole state of the pair in the form that Decode reads: a version byte,
 // then the fields in the order of their declaration. Numbers are varints, those with a sign in

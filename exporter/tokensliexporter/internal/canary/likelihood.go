@@ -35,6 +35,17 @@ func roundedDown(psi float64) int {
 	return gridEnd + int(min(math.Log(psi)/logStep+1e-9, gridEnd))
 }
 
+// roundedUp returns the index of the smallest odds ratio of the grid that is at least psi and at least 1, or its end.
+func roundedUp(psi float64) int {
+	if psi <= 1 {
+		return gridEnd
+	}
+	if steps := math.Log(psi)/logStep - 1e-9; steps < gridEnd {
+		return gridEnd + int(math.Ceil(steps))
+	}
+	return gridSize - 1
+}
+
 // likelihood is the log likelihood of each odds ratio of the grid, relative to that of 1.
 type likelihood [gridSize]float64
 

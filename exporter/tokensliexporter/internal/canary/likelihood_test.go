@@ -152,6 +152,13 @@ func TestRoundedDown(t *testing.T) {
 	require.Equal(t, gridEnd, roundedDown(math.NaN()))
 }
 
+func TestRoundedUp(t *testing.T) {
+	for psi, expected := range map[float64]float64{1.5: math.Pow(1.02, 21), 1.02: 1.02, 1.021: math.Pow(1.02, 2), 0.5: 1, 1e9: odds[gridSize-1]} {
+		require.InEpsilon(t, expected, odds[roundedUp(psi)], 1e-12)
+	}
+	require.Equal(t, gridSize-1, roundedUp(math.NaN()))
+}
+
 func BenchmarkLikelihood_Add(b *testing.B) {
 	for _, n := range []uint64{200, 2000, 20_000, 1_000_000} {
 		b.Run(big.NewInt(int64(n)).String(), func(b *testing.B) {

@@ -15,8 +15,10 @@ const (
 	// judged: bad for the SLO or, with a percentile, over the threshold.
 	judged = iota
 	// shifted is judged for a pair with a percentile, whose candidate's values are only bad over
-	// (1 + tolerance) times the threshold.
+	// (1 + tolerance) times the threshold, rounded down.
 	shifted
+	// beyond is shifted with the product rounded up.
+	beyond
 	// strict is shifted or, for an SLO, judged, with unmeasured requests and client mistakes as bad.
 	strict
 	// coverage: unmeasured.
@@ -43,12 +45,13 @@ func (o *observation) merge(from *observation) {
 	}
 }
 
-// limits are the thresholds of a window, as buckets of a sketch: larger values are bad.
+// limits are the thresholds of a window, as buckets of a sketch: values above them are bad.
 type limits struct {
 	percentile bool
 	known      bool
-	// threshold holds for judged, and for shifted in the baseline, tolerated for shifted in the candidate.
-	threshold, tolerated int
+	// threshold holds for judged, and for the baseline in shifted and beyond. For the candidate, these have limits
+	// of their own.
+	threshold, shifted, beyond int
 }
 
 // limits returns the thresholds of a window. The windows before it must be closed.
@@ -56,9 +59,9 @@ func (p *Pair) limits(w *window) limits {
 	l := limits{percentile: p.settings.Percentile > 0}
 	if l.percentile {
 		l.threshold, l.known = p.recent.threshold(w.start, p.settings.Percentile)
-		// Rounded down, to at least one bucket.
-		buckets := math.Floor(math.Log2(1+p.settings.Tolerance)*(1<<sketch.Scale) + 1e-9)
-		l.tolerated = l.threshold + int(min(max(buckets, 1), math.MaxInt16))
+		buckets, few := math.Log2(1+p.settings.Tolerance)*(1<<sketch.Scale), 1e-9
+		further := func(buckets float64) int { return l.threshold + int(min(max(buckets, 1), math.MaxInt16)) }
+		l.shifted, l.beyond = further(math.Floor(buckets+few)), further(math.Ceil(buckets-few))
 	}
 	return l
 }
@@ -72,9 +75,9 @@ func (l *limits) observe(arm Arm, g *group) (o observation) {
 		o[judged] = trials{}
 		if l.known {
 			o[judged] = g.values.over(l.threshold)
-			o[shifted] = o[judged]
+			o[shifted], o[beyond] = o[judged], o[judged]
 			if arm == Candidate {
-				o[shifted] = g.values.over(l.tolerated)
+				o[shifted], o[beyond] = g.values.over(l.shifted), g.values.over(l.beyond)
 			}
 		}
 		bad = o[shifted].bad

@@ -115,6 +115,10 @@ func TestAnswer(t *testing.T) {
 		{"worse beyond a smaller tolerance", func(f *traffic) {
 			f.perWindow[Candidate].bad, f.minutes, f.question.Tolerance = 0.62, 6*60, 0.1
 		}, Fail, Difference},
+		{"worse by the tolerance", func(f *traffic) { f.perWindow[Candidate].bad = 0.73 }, Undecided, Difference},
+		{"worse within the tolerance, before it is shown", func(f *traffic) {
+			f.perWindow[Candidate].bad = 0.68
+		}, Undecided, Difference},
 		{"between both", func(f *traffic) { f.perWindow[Candidate].bad, f.minutes = 0.61, 20 }, Undecided, TooFew},
 		{"before three blocks", func(f *traffic) { f.perWindow[Candidate].bad, f.minutes = 5, 14 }, Undecided, TooFew},
 		{"no bad request of the baseline", func(f *traffic) { f.perWindow[Baseline].bad = 0 }, Undecided, TooFew},
@@ -149,6 +153,7 @@ func TestAnswer(t *testing.T) {
 		{"a percentile as good", func(f *traffic) { p80(f, 1) }, Pass, Equivalent},
 		{"a percentile twice as large", func(f *traffic) { p80(f, 2) }, Fail, Difference},
 		{"a percentile larger within the tolerance", func(f *traffic) { p80(f, 1.12) }, Pass, Equivalent},
+		{"a percentile larger by the tolerance", func(f *traffic) { p80(f, 1.3) }, Undecided, Difference},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := usual()
@@ -159,6 +164,9 @@ func TestAnswer(t *testing.T) {
 			require.NotEmpty(t, a.Hint)
 			if c.reason == Difference {
 				require.Greater(t, a.Ratio.Lower, 1.0)
+			}
+			if f.settings.Percentile == 0 && c.reason == Difference {
+				require.Equal(t, c.verdict == Fail, a.Ratio.Lower > 1+f.question.Tolerance, "the interval lies beyond the tolerance")
 			}
 			if c.reason == Equivalent && f.settings.Percentile == 0 {
 				require.Less(t, a.Ratio.Upper, 1+f.question.Tolerance)
@@ -247,9 +255,11 @@ func TestDecode_DamagedInput(t *testing.T) {
 	require.Error(t, err, "more replicas than a list may have")
 	_, err = Decode(append(valid, 0))
 	require.ErrorIs(t, err, errMalformed)
-	valid[0]++
-	_, err = Decode(valid)
-	require.ErrorContains(t, err, "version")
+	for _, other := range []byte{version - 1, version + 1} {
+		valid[0] = other
+		_, err = Decode(valid)
+		require.ErrorContains(t, err, "version")
+	}
 }
 
 func FuzzDecode(f *testing.F) {

@@ -10,6 +10,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,33 +47,37 @@ func (k kind) worse(s situation, by float64) experiment {
 }
 
 // tally counts what outcomes have in common.
-type tally struct{ failed, passed, undecided int }
+type tally struct{ failed, passed, undecided, wrong int }
 
-func count(outcomes []outcome) (n tally) {
-	for _, o := range outcomes {
-		if o.failed > 0 {
-			n.failed++
-		}
-		if o.passed > 0 {
-			n.passed++
-		}
-		if o.last.Verdict == Undecided {
-			n.undecided++
+// count counts the outcomes of a candidate that is worse by a share.
+func (k kind) count(outcomes []outcome, by float64) (n tally) {
+	for i := range outcomes {
+		o := &outcomes[i]
+		for _, is := range [...]struct {
+			count *int
+			so    bool
+		}{
+			{&n.failed, o.failed > 0},
+			{&n.passed, o.passed > 0},
+			{&n.undecided, o.last.Verdict == Undecided},
+			{&n.wrong, k.wrong(o, by)},
+		} {
+			if is.so {
+				*is.count++
+			}
 		}
 	}
 	return n
 }
 
-// wrong returns the number of runs that are ever wrong about a candidate that is as good, or worse by
-// at least the tolerance.
-func (n tally) wrong(by float64) int {
-	if by == 0 {
-		return n.failed
-	}
-	return n.passed
+// wrong reports whether a run ever passed a candidate that is worse by the tolerance or more, or failed one that is not worse
+// by more than that. A guard has no tolerance: it is wrong only about a candidate that is as good.
+func (k kind) wrong(o *outcome, by float64) bool {
+	failed := o.failed > 0 && (o.failedBy == Difference || by == 0)
+	return by >= k.tolerance && o.passed > 0 || by <= k.tolerance && failed
 }
 
-// In each situation, at most alpha of all runs ever fail a candidate that is as good, or pass one
+// In each situation, at most alpha of all runs ever fail a candidate that is as good, or decide on one
 // exactly at the tolerance. A larger alpha shows this with few runs.
 func TestSimulation_FalseVerdictsAgreeWithAlpha(t *testing.T) {
 	const few, alpha, hours = 10, 0.4, 0.5
@@ -82,12 +87,12 @@ func TestSimulation_FalseVerdictsAgreeWithAlpha(t *testing.T) {
 				for _, by := range []float64{0, k.tolerance} {
 					e := k.worse(s, by)
 					e.question.Alpha, e.hours = alpha, hours
-					until := oncePassed
+					until := onceDecided
 					if by == 0 {
-						until = onceFailed
+						until = never
 					}
-					n := count(e.repeat(few, until))
-					require.LessOrEqual(t, upperLimit(n.wrong(by), few), alpha, "%+v", n)
+					n := k.count(e.repeat(few, until), by)
+					require.LessOrEqual(t, upperLimit(n.wrong, few), alpha, "%+v", n)
 				}
 			})
 		}
@@ -108,17 +113,20 @@ func TestSimulate(t *testing.T) {
 	printNeeded()
 	for _, k := range kinds {
 		fmt.Printf("\n%s, %d runs of one hour, alpha 0.05:\n\n", k.name, *runs)
-		fmt.Println("| situation | candidate | `fail` | `pass` | `undecided` at the end | upper limit of the wrong verdict |")
-		fmt.Println("|---|---|---|---|---|---|")
+		fmt.Println("| situation | candidate | `fail` | `pass` | `undecided` at the end | first verdict | upper limit of the wrong verdict |")
+		fmt.Println("|---|---|---|---|---|---|---|")
 		for _, s := range situations {
-			for _, by := range []float64{0, k.tolerance, 2 * k.tolerance} {
+			for _, part := range []float64{0, 0.5, 1, 2} {
+				by := part * k.tolerance
 				e := k.worse(s, by)
-				n := count(e.repeat(*runs, never))
-				limit := upperLimit(n.wrong(by), *runs)
-				fmt.Printf("| %s | %s | %s | %s | %s | %.2g%% |\n", s.name, worseBy(by),
-					percent(n.failed, *runs), percent(n.passed, *runs), percent(n.undecided, *runs), 100*limit)
+				outcomes := e.repeat(*runs, never)
+				n := k.count(outcomes, by)
+				limit := upperLimit(n.wrong, *runs)
+				fmt.Printf("| %s | %s | %s | %s | %s | %s | %.2g%% |\n", s.name, worseBy(by),
+					percent(n.failed, *runs), percent(n.passed, *runs), percent(n.undecided, *runs),
+					median(outcomes, (*outcome).decided), 100*limit)
 				if limit > e.question.Alpha {
-					t.Errorf("%s, %s, %s: wrong in %d of %d runs", k.name, s.name, worseBy(by), n.wrong(by), *runs)
+					t.Errorf("%s, %s, %s: wrong in %d of %d runs", k.name, s.name, worseBy(by), n.wrong, *runs)
 				}
 			}
 		}
@@ -158,23 +166,21 @@ func needed(tolerance float64, every, times uint64) (bad uint64) {
 	}
 }
 
-// printDetection prints how long it takes to show that a candidate's latencies are larger.
+// printDetection prints how long it takes to show that a candidate's latencies are larger, and until a verdict.
 func printDetection() {
 	const hours = 6
 	n := max(*runs/10, 20)
-	fmt.Printf("\nMedian time until a difference is shown in %d runs of %d hours, and the share of runs in which it is:\n\n", n, hours)
-	fmt.Print("| situation | slower by | SLO | p95 | Mann-Whitney, each 5 minutes |\n|---|---|---|---|---|\n")
+	fmt.Printf("\nMedian time in %d runs of %d hours, and the share of runs in which it happens:\n\n", n, hours)
+	fmt.Print("| situation | slower by | SLO: difference shown | SLO: verdict | p95: difference shown | p95: verdict | Mann-Whitney, each 5 minutes |\n" +
+		"|---|---|---|---|---|---|---|\n")
 	for _, s := range situations[:2] {
-		for _, slower := range []float64{1, 1.05, 1.1, 1.2, 1.5} {
+		for _, slower := range []float64{1, 1.05, 1.1, 1.15, 1.2, 1.5} {
 			fmt.Printf("| %s | %.0f%% |", s.name, 100*(slower-1))
 			for _, k := range kinds {
 				e := k.worse(s, 0)
 				e.slower, e.hours = slower, hours
-				var times []time.Duration
-				for _, o := range e.repeat(n, onceShown) {
-					times = append(times, o.shown)
-				}
-				fmt.Printf(" %s |", detected(times))
+				outcomes := e.repeat(n, func(o *outcome) bool { return o.decided() > 0 && (o.shown > 0 || slower == 1) })
+				fmt.Printf(" %s | %s |", median(outcomes, func(o *outcome) time.Duration { return o.shown }), verdicts(outcomes))
 			}
 			fmt.Printf(" %s |\n", detected(inParallel(n, func(seed uint64) time.Duration {
 				return mannWhitney(s, slower, hours, seed)
@@ -183,12 +189,47 @@ func printDetection() {
 	}
 }
 
+// verdicts returns the median times of the runs that first pass, and of those that first fail.
+func verdicts(outcomes []outcome) string {
+	var all []string
+	for _, of := range [...]struct {
+		verdict string
+		first   func(o *outcome) time.Duration
+	}{
+		{"pass", func(o *outcome) time.Duration { return o.passed }},
+		{"fail", func(o *outcome) time.Duration { return o.failed }},
+	} {
+		first := median(outcomes, func(o *outcome) time.Duration {
+			if of.first(o) == o.decided() {
+				return of.first(o)
+			}
+			return 0
+		})
+		if first != none {
+			all = append(all, fmt.Sprintf("`%s` %s", of.verdict, first))
+		}
+	}
+	return cmp.Or(strings.Join(all, ", "), none)
+}
+
+// median returns the median of a time of each run, and the share of runs in which it is not 0.
+func median(outcomes []outcome, of func(o *outcome) time.Duration) string {
+	var times []time.Duration
+	for i := range outcomes {
+		times = append(times, of(&outcomes[i]))
+	}
+	return detected(times)
+}
+
+// none is a median time of what never happens.
+const none = "none"
+
 // detected returns the median of the times that are not 0, and their share.
 func detected(times []time.Duration) string {
 	n := len(times)
 	times = slices.DeleteFunc(times, func(d time.Duration) bool { return d == 0 })
 	if len(times) == 0 {
-		return "none"
+		return none
 	}
 	slices.Sort(times)
 	return fmt.Sprintf("%.0f min (%s)", times[len(times)/2].Minutes(), percent(len(times), n))

@@ -64,8 +64,8 @@ type Ratio struct {
 type Question struct {
 	// Alpha limits the probability of a wrong verdict.
 	Alpha float64
-	// Tolerance is how much worse a candidate may be that passes: 0.5 is 1.5 times the odds of a bad
-	// request. A pair with a percentile has its own.
+	// Tolerance is how much worse a candidate may be: 0.5 is 1.5 times the odds of a bad request. A pair with a
+	// percentile has its own.
 	Tolerance float64
 	// ExpectedShare is the candidate's share of the requests, 0 if it is not to be checked.
 	ExpectedShare float64
@@ -83,8 +83,9 @@ const (
 	neededReplicas = 3
 )
 
-// Answer returns the verdict. With probability alpha at most, it is ever Fail though the candidate
-// is no worse, or ever Pass though it is worse by more than the tolerance.
+// Answer returns the verdict. With probability alpha at most, it is ever Fail by Difference though the candidate is not
+// worse by more than the tolerance, ever Fail by a guard though the arms are alike, or ever Pass though the candidate is
+// worse by more than the tolerance.
 func (p *Pair) Answer(q Question) Answer {
 	a := Answer{Baseline: p.armAnswer(Baseline), Candidate: p.armAnswer(Candidate), Windows: int(p.windows)}
 	var e [testCount]evidence
@@ -176,13 +177,14 @@ func (p *Pair) decide(e *[testCount]evidence, q *Question) (Verdict, Reason, str
 	if !p.clear(judged) {
 		return Undecided, Dependence, "bad requests crowd in single replicas"
 	}
-	// With a percentile, the tolerance is in the candidate's threshold.
-	test, tolerated := shifted, gridEnd
+	// With a percentile, the tolerance is in the candidate's thresholds.
+	passing, failing, passFrom, failTo := shifted, beyond, gridEnd, gridEnd
 	if p.settings.Percentile == 0 {
-		test, tolerated = judged, roundedDown(1+q.Tolerance)
+		passing, failing, passFrom, failTo = judged, judged, roundedDown(1+q.Tolerance), roundedUp(1+q.Tolerance)
 	}
 	worse := rejects(e[judged].above[gridEnd], failDivisor, q.Alpha)
-	noWorse := rejects(e[test].below[tolerated], passDivisor, q.Alpha) && rejects(e[strict].below[tolerated], passDivisor, q.Alpha)
+	farWorse := rejects(e[failing].above[failTo], failDivisor, q.Alpha)
+	noWorse := rejects(e[passing].below[passFrom], passDivisor, q.Alpha) && rejects(e[strict].below[passFrom], passDivisor, q.Alpha)
 	allClear := p.clear(strict) && p.clear(coverage) && p.clear(outcomes)
 	switch candidate := p.arms[Candidate].replicas; {
 	case noWorse && !allClear:
@@ -193,8 +195,10 @@ func (p *Pair) decide(e *[testCount]evidence, q *Question) (Verdict, Reason, str
 		return Pass, Equivalent, "the candidate is worse, within the tolerance"
 	case noWorse:
 		return Pass, Equivalent, "the candidate is not worse by more than the tolerance"
+	case farWorse:
+		return Fail, Difference, "the candidate is worse by more than the tolerance"
 	case worse:
-		return Fail, Difference, "the candidate is worse"
+		return Undecided, Difference, "the candidate is worse; the requests so far do not show whether by more than the tolerance"
 	}
 	return Undecided, TooFew, "the requests so far fit a candidate that is as good, and one beyond the tolerance"
 }

@@ -231,8 +231,9 @@ func TestLimits_ThresholdsOfAPercentile(t *testing.T) {
 	l := limitsOf(10)
 	require.True(t, l.known)
 	require.Equal(t, sketch.Index(1), l.threshold)
-	// 2^(8/64) = 1.0905 is the largest edge that 1.1 reaches.
-	require.InEpsilon(t, math.Exp2(8./64), sketch.UpperBound(l.tolerated), 1e-12)
+	// 1.1 is between the edges 2^(8/64) = 1.0905 and 2^(9/64) = 1.1024.
+	require.InEpsilon(t, math.Exp2(8./64), sketch.UpperBound(l.shifted), 1e-12)
+	require.InEpsilon(t, math.Exp2(9./64), sketch.UpperBound(l.beyond), 1e-12)
 
 	add(10, 4)
 	p.Advance(after(140))
@@ -247,7 +248,10 @@ func TestLimits_ThresholdsOfAPercentile(t *testing.T) {
 
 	p.settings.Tolerance = 0
 	l = limitsOf(30)
-	require.Equal(t, 1, l.tolerated-l.threshold, "at least one bucket")
+	require.Equal(t, []int{1, 1}, []int{l.shifted - l.threshold, l.beyond - l.threshold}, "at least one bucket")
+	p.settings.Tolerance = math.Exp2(3./64) - 1
+	l = limitsOf(30)
+	require.Equal(t, []int{3, 3}, []int{l.shifted - l.threshold, l.beyond - l.threshold}, "at an edge")
 }
 
 // After a clock has stepped back, the windows before it do not fill the list.

@@ -175,9 +175,10 @@ type experiment struct {
 
 // outcome of a run.
 type outcome struct {
-	// The times of the first fail, of the first pass, and of the first answer that is decided and whose
-	// ratio is above 1. 0 if there is none.
+	// The times of the first fail, of the first pass, and of the first answer that shows that the candidate is worse:
+	// a fail before there was a tolerance for it. 0 if there is none.
 	failed, passed, shown time.Duration
+	failedBy              Reason // of the first fail
 	last                  Answer
 	pair                  *Pair
 }
@@ -185,10 +186,17 @@ type outcome struct {
 // enough ends a run before its time.
 type enough func(o *outcome) bool
 
-func never(*outcome) bool        { return false }
-func onceFailed(o *outcome) bool { return o.failed > 0 }
-func oncePassed(o *outcome) bool { return o.passed > 0 }
-func onceShown(o *outcome) bool  { return o.shown > 0 }
+func never(*outcome) bool { return false }
+
+func onceDecided(o *outcome) bool { return o.decided() > 0 }
+
+// decided returns the time of the first pass or fail, 0 if there is none.
+func (o *outcome) decided() time.Duration {
+	if o.failed == 0 || o.passed == 0 {
+		return max(o.failed, o.passed)
+	}
+	return min(o.failed, o.passed)
+}
 
 // run asks after each tick.
 func (e *experiment) run(seed uint64, until enough) (o outcome) {
@@ -215,11 +223,14 @@ func (e *experiment) run(seed uint64, until enough) (o outcome) {
 		}{
 			{&o.failed, o.last.Verdict == Fail},
 			{&o.passed, o.last.Verdict == Pass},
-			{&o.shown, o.last.Verdict != Undecided && o.last.Ratio.Lower > 1},
+			{&o.shown, (o.last.Verdict != Undecided || o.last.Reason == Difference) && o.last.Ratio.Lower > 1},
 		} {
 			if *first.to == 0 && first.seen {
 				*first.to = time.Duration(now) * time.Second
 			}
+		}
+		if o.last.Verdict == Fail && o.failedBy == "" {
+			o.failedBy = o.last.Reason
 		}
 		return !until(&o)
 	})

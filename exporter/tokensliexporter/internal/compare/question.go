@@ -17,8 +17,8 @@ import (
 // Question is what is asked of a pair: `compare` of the configuration is a list of them.
 type Question struct {
 	Pair `mapstructure:",squash"`
-	// Tolerance is how much worse the candidate may be: of an SLO the odds of a bad request, of a percentile the
-	// latency, as a share. 0 is the default.
+	// Tolerance is how much worse the candidate may be, which neither fails it nor keeps it from passing: of an SLO the
+	// odds of a bad request, of a percentile the latency, as a share. 0 is the default.
 	Tolerance float64 `mapstructure:"tolerance"`
 	// Alpha limits the probability of a wrong verdict. 0 is the default.
 	Alpha float64 `mapstructure:"alpha"`
