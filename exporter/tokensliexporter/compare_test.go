@@ -82,9 +82,22 @@ func (c *comparing) serve(r *http.Request) *httptest.ResponseRecorder {
 // verdict is an answer of the API.
 type verdict struct {
 	Verdict, Reason, Hint string
-	Baseline, Candidate   struct{ Requests, Bad, Replicas int }
-	Ratio                 struct{ Estimate, Lower, Upper *float64 }
-	Since                 float64
+	Baseline, Candidate   struct {
+		Requests, Bad, Replicas int
+		interval
+	}
+	Ratio           interval
+	PercentileRatio *interval `json:"percentile_ratio"`
+	Since           float64
+}
+
+type interval struct{ Estimate, Lower, Upper *float64 }
+
+func (i *interval) requireAround(t *testing.T, truth float64) {
+	t.Helper()
+	require.InEpsilon(t, truth, *i.Estimate, 0.05)
+	require.Less(t, *i.Lower, truth)
+	require.Greater(t, *i.Upper, truth)
 }
 
 // get asks for versions, with more parameters or other values of them.
@@ -196,6 +209,7 @@ func TestCompare_VerdictsOnVersions(t *testing.T) {
 				require.InDelta(t, float64(began.Unix()), v.Since, 10)
 				require.InDelta(t, 4*60*38, v.Candidate.Requests, 100, "windows of the last 2 minutes are open")
 				require.Equal(t, 5, v.Candidate.Replicas)
+				require.Equal(t, [3]any{(*interval)(nil), (*float64)(nil), (*float64)(nil)}, [3]any{v.PercentileRatio, v.Baseline.Lower, v.Candidate.Upper}, "not of an SLO")
 				require.InDelta(t, c.candidate*float64(v.Candidate.Requests), v.Candidate.Bad, 250)
 				require.Equal(t, []int{c.rollout, c.promotion, c.off}, []int{e.hook(t, "rollout"), e.hook(t, "confirm-promotion"), e.hook(t, "rollback")})
 				require.Contains(t, e.scrape(t), fmt.Sprintf(`verdict="%s"} 1`, c.verdict))
@@ -208,6 +222,33 @@ func TestCompare_VerdictsOnVersions(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Times to the first token are from 0.1 s to 1.1 s, alike, and twice that: the p90 is 1 s and 2 s.
+func TestCompare_PercentilesHaveIntervals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := startComparing(t, componenttest.NewNopHost(), nil)
+		p90 := url.Values{"slo": nil, "indicator": {"time_to_first_token"}, "percentile": {"90"}}
+		e.ask(t, p90)
+		random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // repeatable
+		for range 25 * 60 {
+			time.Sleep(time.Second)
+			for factor, version := range []string{"v1", "v2"} {
+				for range 4 {
+					first := float64(factor+1) * (0.1 + random.Float64())
+					one := requestOf(version, fmt.Sprint(version, random.IntN(5)), time.Now().Add(-time.Second), map[string]any{"tokenpulse.time_to_first_token": first})
+					require.NoError(t, e.consume(t.Context(), one))
+				}
+			}
+		}
+		v := e.ask(t, p90)
+		require.Equal(t, []string{"fail", "difference"}, []string{v.Verdict, v.Reason}, v.Hint)
+		v.Baseline.requireAround(t, 1)
+		v.Candidate.requireAround(t, 2)
+		v.PercentileRatio.requireAround(t, 2)
+		require.Greater(t, *v.Ratio.Lower, 2.0, "half of the candidate's requests are over the p90 of the baseline")
+		e.stop(t)
+	})
 }
 
 func (c *comparing) scrape(t *testing.T) string {

@@ -153,7 +153,7 @@ func TestRoundedDown(t *testing.T) {
 }
 
 func TestRoundedUp(t *testing.T) {
-	for psi, expected := range map[float64]float64{1.5: math.Pow(1.02, 21), 1.02: 1.02, 1.021: math.Pow(1.02, 2), 0.5: 1, 1e9: odds[gridSize-1]} {
+	for psi, expected := range map[float64]float64{1.5: math.Pow(1.02, 21), 1.02: 1.02, 1.021: 1.02 * 1.02, 0.5: 1, 1e9: odds[gridSize-1]} {
 		require.InEpsilon(t, expected, odds[roundedUp(psi)], 1e-12)
 	}
 	require.Equal(t, gridSize-1, roundedUp(math.NaN()))

@@ -179,17 +179,21 @@ func TestAnswer_Numbers(t *testing.T) {
 	f := usual()
 	f.perWindow[Candidate].bad = 1
 	a := f.pair(unchanged).Answer(f.question)
-	require.Equal(t, ArmAnswer{Requests: 72000, Bad: 3600, Estimate: 0.05, Replicas: 5}, a.Baseline)
-	require.Equal(t, ArmAnswer{Requests: 18000, Bad: 1800, Estimate: 0.1, Replicas: 5}, a.Candidate)
+	require.Equal(t, "{72000 3600 {0.05 NaN NaN} 5}", fmt.Sprint(a.Baseline))
+	require.Equal(t, "{18000 1800 {0.1 NaN NaN} 5}", fmt.Sprint(a.Candidate))
+	require.Equal(t, unknownText, fmt.Sprint(a.PercentileRatio))
 	require.Equal(t, 360, a.Windows)
 	require.InEpsilon(t, (1./9)/(1./19), a.Ratio.Estimate, 0.011)
 	require.Less(t, a.Ratio.Lower, a.Ratio.Estimate)
 	require.Greater(t, a.Ratio.Upper, a.Ratio.Estimate)
 
 	a = NewPair(Settings{}, epoch).Answer(f.question)
-	require.True(t, math.IsNaN(a.Ratio.Estimate) && math.IsNaN(a.Ratio.Lower) && math.IsNaN(a.Ratio.Upper))
+	require.Equal(t, unknownText, fmt.Sprint(a.Ratio))
 	require.True(t, math.IsNaN(a.Baseline.Estimate))
 }
+
+// unknownText is the text of an Interval about which nothing is known, as NaN differs from itself.
+const unknownText = "{NaN NaN NaN}"
 
 func TestAnswer_Percentiles(t *testing.T) {
 	f := usual()
@@ -202,6 +206,12 @@ func TestAnswer_Percentiles(t *testing.T) {
 	require.InEpsilon(t, 2*1.85, a.Candidate.Estimate, 0.0055)
 	require.InEpsilon(t, 1.8875, a.Baseline.Estimate, 0.0055, "the 36th of forty values")
 	require.Equal(t, a.Candidate.Requests-50, a.Candidate.Bad, "all but those of the first window, which has no threshold yet")
+	require.InEpsilon(t, 2*1.85/1.8875, a.PercentileRatio.Estimate, 0.011)
+	// A tenth of the candidate's values is in each bucket, and the 90th percentile is where one of them ends.
+	require.InEpsilon(t, 2*1.85, a.Candidate.Lower, 0.0055)
+	require.InEpsilon(t, 2*1.95, a.Candidate.Upper, 0.0055)
+	require.InEpsilon(t, a.Candidate.Lower/a.Baseline.Upper, a.PercentileRatio.Lower, 1e-12)
+	require.InEpsilon(t, a.Candidate.Upper/a.Baseline.Lower, a.PercentileRatio.Upper, 1e-12)
 }
 
 // Any alpha gives an answer.

@@ -39,7 +39,11 @@ type Answer struct {
 	Reason              Reason
 	Hint                string // a sentence for people
 	Baseline, Candidate ArmAnswer
-	Ratio               Ratio
+	// Ratio is the odds ratio of bad requests, candidate over baseline. It has no estimate as long as no window tells
+	// the arms apart.
+	Ratio Interval
+	// PercentileRatio is the candidate's percentile over the baseline's, if the pair has one.
+	PercentileRatio Interval
 	// Windows is the number of those in which both arms had requests.
 	Windows int
 }
@@ -48,16 +52,11 @@ type Answer struct {
 type ArmAnswer struct {
 	// Bad requests are those for the SLO or, with a percentile, over the baseline's threshold.
 	Requests, Bad uint64
-	// Estimate is the share of bad requests or, with a percentile, its value. NaN if there is none.
-	Estimate float64
+	// Interval is the percentile, whose bounds hold if the load is stable. Without a percentile, it is the share of bad
+	// requests, and has no bounds.
+	Interval
 	// Replicas is the largest number of replicas that had requests in 5 minutes, at most 64.
 	Replicas int
-}
-
-// Ratio is the odds ratio of bad requests, candidate over baseline. NaN bounds are open.
-type Ratio struct {
-	// Estimate is NaN as long as no window tells the arms apart.
-	Estimate, Lower, Upper float64
 }
 
 // Question is what is asked of a pair.
@@ -87,7 +86,10 @@ const (
 // worse by more than the tolerance, ever Fail by a guard though the arms are alike, or ever Pass though the candidate is
 // worse by more than the tolerance.
 func (p *Pair) Answer(q Question) Answer {
-	a := Answer{Baseline: p.armAnswer(Baseline), Candidate: p.armAnswer(Candidate), Windows: int(p.windows)}
+	a := Answer{Baseline: p.armAnswer(Baseline, q.Alpha), Candidate: p.armAnswer(Candidate, q.Alpha), PercentileRatio: unknown(), Windows: int(p.windows)}
+	if p.settings.Percentile > 0 {
+		a.PercentileRatio = a.Candidate.over(a.Baseline.Interval)
+	}
 	var e [testCount]evidence
 	for i := range p.tests {
 		e[i] = p.tests[i].likelihood.evidence()
@@ -101,22 +103,21 @@ func (p *Pair) Answer(q Question) Answer {
 	return a
 }
 
-func (p *Pair) armAnswer(arm Arm) ArmAnswer {
+func (p *Pair) armAnswer(arm Arm, alpha float64) ArmAnswer {
 	t := &p.arms[arm]
-	a := ArmAnswer{
-		Requests: t.requests, Bad: t.judged.bad, Estimate: float64(t.judged.bad) / float64(t.judged.n),
-		Replicas: int(t.replicas),
-	}
+	a := ArmAnswer{Requests: t.requests, Bad: t.judged.bad, Interval: unknown(), Replicas: int(t.replicas)}
 	if p.settings.Percentile > 0 {
-		a.Estimate = t.values.Quantile(p.settings.Percentile)
+		a.Interval = percentileOf(&t.values, p.settings.Percentile, p.tests[judged].dispersion(), alpha)
+	} else {
+		a.Estimate = float64(t.judged.bad) / float64(t.judged.n)
 	}
 	return a
 }
 
 // ratio returns the most likely odds ratio. Its bounds are the outermost points of the grid that
 // are not rejected, at the levels of fail and pass.
-func (p *Pair) ratio(e *evidence, alpha float64) Ratio {
-	r := Ratio{math.NaN(), math.NaN(), math.NaN()}
+func (p *Pair) ratio(e *evidence, alpha float64) Interval {
+	r := unknown()
 	if i, ok := p.tests[judged].likelihood.best(); ok {
 		r.Estimate = odds[i]
 	}

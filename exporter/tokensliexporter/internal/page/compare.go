@@ -23,22 +23,24 @@ type comparison struct {
 	Hint      string         `json:"hint"`
 	Baseline  arm            `json:"baseline"`
 	Candidate arm            `json:"candidate"`
-	Ratio     ratio          `json:"ratio"`
-	Alpha     number         `json:"alpha"`
-	Tolerance number         `json:"tolerance"`
-	Since     number         `json:"since"`
-	Windows   int            `json:"windows"`
-	Vantage   *string        `json:"vantage"`
+	Ratio     interval       `json:"ratio"`
+	// PercentileRatio is there for a percentile.
+	PercentileRatio *interval `json:"percentile_ratio"`
+	Alpha           number    `json:"alpha"`
+	Tolerance       number    `json:"tolerance"`
+	Since           number    `json:"since"`
+	Windows         int       `json:"windows"`
+	Vantage         *string   `json:"vantage"`
 }
 
 type arm struct {
 	Requests uint64 `json:"requests"`
 	Bad      uint64 `json:"bad"`
-	Estimate number `json:"estimate"`
-	Replicas int    `json:"replicas"`
+	interval
+	Replicas int `json:"replicas"`
 }
 
-type ratio struct {
+type interval struct {
 	Estimate number `json:"estimate"`
 	Lower    number `json:"lower"`
 	Upper    number `json:"upper"`
@@ -165,8 +167,12 @@ func newComparison(q *compare.Question, r *compare.Reply) *comparison {
 	c := &comparison{
 		Verdict: r.Verdict, Reason: r.Reason, Hint: r.Hint,
 		Baseline: newArm(&r.Baseline), Candidate: newArm(&r.Candidate),
-		Ratio: ratio{number(r.Ratio.Estimate), number(r.Ratio.Lower), number(r.Ratio.Upper)},
+		Ratio: newInterval(&r.Ratio),
 		Alpha: number(q.Alpha), Tolerance: number(q.Tolerance), Since: missing, Windows: r.Windows, Vantage: known(r.Vantage),
+	}
+	if q.Percentile > 0 {
+		of := newInterval(&r.PercentileRatio)
+		c.PercentileRatio = &of
 	}
 	if !r.Since.IsZero() {
 		c.Since = seconds(r.Since)
@@ -174,4 +180,10 @@ func newComparison(q *compare.Question, r *compare.Reply) *comparison {
 	return c
 }
 
-func newArm(a *canary.ArmAnswer) arm { return arm{a.Requests, a.Bad, number(a.Estimate), a.Replicas} }
+func newArm(a *canary.ArmAnswer) arm {
+	return arm{a.Requests, a.Bad, newInterval(&a.Interval), a.Replicas}
+}
+
+func newInterval(i *canary.Interval) interval {
+	return interval{number(i.Estimate), number(i.Lower), number(i.Upper)}
+}

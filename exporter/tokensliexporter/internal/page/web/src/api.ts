@@ -28,11 +28,13 @@ export interface Meta {
   endpoints: {tokens: string};
 }
 
-export interface Arm { requests: number; bad: number; estimate: Maybe; replicas: number }
+export interface Interval { estimate: Maybe; lower: Maybe; upper: Maybe }
+
+export interface Arm extends Interval { requests: number; bad: number; replicas: number }
 
 export interface Comparison {
   verdict: 'pass' | 'fail' | 'undecided'; reason: string; hint: string;
-  baseline: Arm; candidate: Arm; ratio: {estimate: Maybe; lower: Maybe; upper: Maybe};
+  baseline: Arm; candidate: Arm; ratio: Interval; percentile_ratio: Interval | null;
   alpha: number; tolerance: number; since: Maybe; windows: number; vantage: string | null;
 }
 
