@@ -302,7 +302,7 @@ simulate: ## Simulate SEEDS worlds (default 1000) from seed FIRST (default 1): f
 	go test -count=1 -timeout=0 -run='^TestSimulation$$' ./internal/simulation -seeds=$(or $(SEEDS),1000) -first=$(or $(FIRST),1)
 
 .PHONY: simulate-canary
-simulate-canary: ## Simulate RUNS canaries (default 2000) for each row of the tables in docs/canary.md, and print the tables; about 45 minutes on two cores
+simulate-canary: ## Simulate RUNS canaries (default 2000) for each row of the tables in docs/canary.md, and print the tables; about an hour on two cores
 	go test -count=1 -timeout=0 -v -run='^TestSimulate$$' ./exporter/tokensliexporter/internal/canary -runs=$(or $(RUNS),2000)
 
 .PHONY: fuzz
