@@ -4,7 +4,7 @@
 import type {Meta} from './api';
 import {type Option, segments, select} from './controls';
 import {fill, h, setText} from './dom';
-import {defaultSplit, groupings} from './groups';
+import {defaultSplit, groupings, splitBy} from './groups';
 import {icon} from './icons';
 import {severalVantages, sum, vantageName} from './sections/vantages';
 import type {State} from './live';
@@ -15,6 +15,7 @@ import type {View} from './view';
 
 const parts = [['now', 'Now'], ['trends', 'Over time'], ['heatmap', 'ITL'], ['phases', 'Phases'], ['load', 'Load'], ['prompts', 'Prompts'], ['slowest', 'Slowest'], ['compare', 'Compare']] as const;
 const all = '\u0000all'; // no label value contains it
+const maxSelects = 6; // with the split, they fill a row of a laptop's screen
 
 /** The bar at the top: connection, range, theme, and the filters. */
 export class Header {
@@ -30,6 +31,11 @@ export class Header {
   private toggle = h('button', {type: 'button', class: 'button toggle', 'aria-expanded': 'false', onclick: () => {
     this.toggle.ariaExpanded = String(this.filters.classList.toggle('open'));
   }}, 'Filters');
+  /** Shows the selects that would not fit into one row. */
+  private rest = h('button', {type: 'button', class: 'button', 'aria-expanded': 'false', onclick: () => {
+    this.rest.ariaExpanded = String(this.filters.classList.toggle('all'));
+    this.nameRest();
+  }});
   private clear = h('button', {type: 'button', class: 'button clear', onclick: () => this.view.clearFilters()}, 'Clear filters');
 
   constructor(element: HTMLElement, private filters: HTMLElement, private view: View) {
@@ -67,21 +73,26 @@ export class Header {
       ...[...new Set([...values, ...chosen])].map(value => ({value, name: name(value)})),
     ];
     const by: Option[] = [];
-    for (const {name, values} of groupings(meta)) {
+    const offered = groupings(meta);
+    const useful = this.mostUseful(offered, splitBy(this.view, meta));
+    for (const {name, values} of offered) {
       const chosen = this.view.filter(name);
       const several = name === 'vantage' && severalVantages(meta);
       this.select(name, dimensionName(name), value => this.view.setFilter(name, value === all ? null : value)).update(several
         ? options([...values.filter(Boolean), sum], chosen, 'Outermost', vantageName)
         : options(values, chosen, 'All', name === 'vantage' ? vantageName : valueName), current(chosen));
-      this.mark(name, chosen.length > 0);
+      this.mark(name, 'set', chosen.length > 0);
+      this.mark(name, 'rare', !useful.has(name));
       if (name === defaultSplit(meta)) by.unshift({value: '', name: dimensionName(name)});
       else by.push({value: name, name: dimensionName(name)});
     }
     this.select('by', 'split by', value => this.view.set({by: value})).update(by, this.view.get('by'));
     const active = [...this.selects.values()].filter(({element}) => element.classList.contains('set')).length;
     setText(this.toggle, active > 0 ? `Filters (${active})` : 'Filters');
+    this.rest.hidden = useful.size === offered.length;
+    this.nameRest(offered.length - useful.size);
     this.clear.hidden = !this.view.filtered;
-    if (!this.clear.isConnected) this.filters.append(this.clear);
+    if (!this.clear.isConnected) this.filters.append(this.rest, this.clear);
   }
 
   private select(key: string, label: string, choose: (value: string) => void): ReturnType<typeof select> {
@@ -90,12 +101,23 @@ export class Header {
       known = select(label, choose);
       known.element.dataset.filter = key;
       this.selects.set(key, known);
-      this.filters.insertBefore(known.element, this.clear.isConnected ? this.clear : null);
+      this.filters.insertBefore(known.element, this.rest.isConnected ? this.rest : null);
     }
     return known;
   }
 
-  private mark(key: string, set: boolean): void { this.selects.get(key)?.element.classList.toggle('set', set); }
+  private mark(key: string, state: 'set' | 'rare', on: boolean): void { this.selects.get(key)?.element.classList.toggle(state, on); }
+
+  /** Returns the groupings that are in use and, as far as there is room, those with the fewest values. One value selects nothing. */
+  private mostUseful(offered: {name: string; values: string[]}[], split: string): Set<string> {
+    const used = offered.filter(({name}) => name === split || this.view.filter(name).length > 0);
+    const others = offered.filter(grouping => !used.includes(grouping)).sort((a, b) => Number(a.values.length < 2) - Number(b.values.length < 2) || a.values.length - b.values.length);
+    return new Set([...used, ...others.slice(0, Math.max(0, maxSelects - used.length))].map(({name}) => name));
+  }
+
+  private nameRest(selects = this.filters.querySelectorAll('.rare').length): void {
+    setText(this.rest, this.filters.classList.contains('all') ? 'Fewer filters' : `More filters (${selects})`);
+  }
 
   private nameTheme(): void {
     const next = theme() === 'dark' ? 'light' : 'dark';

@@ -75,6 +75,9 @@ export function percent(share: Maybe): string {
   return `${digits(value)}%`;
 }
 
+/** Formats a share that is a setting: as short as possible. */
+export const roundPercent = (share: number): string => `${Number((share * 100).toPrecision(3))}%`;
+
 const clock = new Intl.DateTimeFormat('en-GB', {hour: '2-digit', minute: '2-digit', second: '2-digit'});
 const day = new Intl.DateTimeFormat('en-GB', {weekday: 'short', hour: '2-digit', minute: '2-digit', second: '2-digit'});
 

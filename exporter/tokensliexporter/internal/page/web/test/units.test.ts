@@ -4,7 +4,7 @@
 // @ts-nocheck: Node.js has no types here
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import {amount, count, duration, percent, roundBelow, roundDuration} from '../src/units';
+import {amount, count, duration, percent, roundBelow, roundDuration, roundPercent} from '../src/units';
 
 const cases = (name, format, rows) => test(name, () => rows.forEach(([value, text]) => assert.equal(format(value), text)));
 
@@ -17,3 +17,4 @@ cases('a logarithmic axis begins at 1, 2 or 5', roundBelow, [[0.0097, 0.005], [0
 cases('counts', count, [[0, '0'], [7, '7'], [1234, '1,234'], [12345, '12.3k'], [2_880_000, '2.88M']]);
 cases('rates', amount, [[0.0314, '0.0314'], [8.54, '8.54'], [99.96, '100'], [2599.4, '2,599']]);
 cases('shares near one keep the digits that matter', percent, [[1, '100%'], [0, '0%'], [0.93, '93.0%'], [0.9993, '99.93%'], [0.999999, '99.999%'], [-0.12, '−12.0%'], [0.0004, '0.0400%']]);
+cases('budgets are short', roundPercent, [[1 - 0.99, '1%'], [1 - 0.999, '0.1%'], [0.25, '25%']]);

@@ -4,11 +4,12 @@
 import {type Standout, type Now, type Rates, type SLO, type SLONow, type Worst, read} from '../api';
 import {sparkline} from '../charts/sparkline';
 import {type Child, fill, h, setText} from '../dom';
-import {type IconName, icon} from '../icons';
+import {icon} from '../icons';
+import {againstBudget, againstThresholds, byLevel, type Limited, slosOn, unlimited, verdict} from '../levels';
 import {type Section, frame} from '../section';
 import {dimensionName, long, reason, rule, short, type Term, valueName} from '../terms';
 import {Vantages} from './vantages';
-import {amount, count, digits, duration, missing, percent} from '../units';
+import {amount, count, digits, duration, missing, percent, roundDuration, roundPercent} from '../units';
 import type {View} from '../view';
 
 const headlines = ['time_to_first_token', 'time_per_output_token'] as const;
@@ -22,7 +23,7 @@ export class NowSection implements Section {
     flight: tile('In flight', 'mean', 'Mean number of requests in flight over the last minute, by Little\'s law'),
     open: tile('Open streams', '', 'Streams that have begun, and neither ended nor expired, of the token_stream and token_tap receivers in this Collector. Filters do not apply'),
     stalls: tile('Stalls', '', 'Gaps between chunks longer than stall_threshold'),
-    failed: tile('Not successful', '', 'Requests that failed, were cancelled, or have no end. Client mistakes, such as a wrong API key, are not eligible for SLOs'),
+    failed: tile('Failed', '', 'Share of requests that failed or have no end. Client mistakes, such as a wrong API key, are not eligible for SLOs'),
     unmeasured: tile('Unmeasured', '', 'Share of requests without TTFT, or without TPOT: the larger of the two'),
   };
   private slos = h('div', {class: 'slos'});
@@ -72,9 +73,11 @@ export class NowSection implements Section {
     stalls.set(gaps ? count(now.stalls.count) : missing);
     stalls.note(now.stalls.count > 0 ? `${duration(now.stalls.seconds)} in total` : '');
     const total = Object.values(now.requests).reduce((a, b) => a + b, 0);
-    const bad = total - (now.requests.success ?? 0);
-    failed.set(total ? percent(bad / total) : missing);
-    failed.note(['error', 'cancelled', 'incomplete'].filter(name => now.requests[name]).map(name => `${count(now.requests[name])} ${name}`).concat(now.requests.error && now.failed.client ? [`${count(now.failed.client)} by client mistakes`] : []).join(' · ') || (total ? `none of ${count(total)}` : ''));
+    const {success = 0, cancelled = 0} = now.requests;
+    const [bad, mistakes] = [total - success - cancelled, now.failed.client ?? 0].map(requests => requests / (total || 1)) as [number, number];
+    failed.set(total ? percent(bad) : missing);
+    failed.limit(total ? againstBudget(bad, mistakes, now) : unlimited, bad, roundPercent);
+    failed.note(['error', 'cancelled', 'incomplete'].filter(name => now.requests[name]).map(name => `${count(now.requests[name])} ${name}`).concat(mistakes ? [`${count(now.failed.client)} by client mistakes`] : []).join(' · ') || (total ? `none of ${count(total)}` : ''));
     const byIndicator = new Map<string, number>();
     for (const {indicator, share} of now.unmeasured) byIndicator.set(indicator, (byIndicator.get(indicator) ?? 0) + share);
     unmeasured.set(total ? percent(Math.max(0, ...byIndicator.values())) : missing);
@@ -118,20 +121,21 @@ function standoutLine(what: 'bad' | 'slow', only: Only): {element: HTMLElement; 
   }};
 }
 
-/** The p95 of an indicator, in the colour of the SLO on it that does worst. */
+/** The p95 of an indicator in the colour of its threshold, and a pill with the SLO on it that does worst. */
 function headline(indicator: typeof headlines[number], only: Only) {
   const value = h('span', {}, missing);
+  const relation = limit();
   const badge = h('span', {class: 'verdict'});
   const {element: line, name} = standoutLine('slow', only);
   const element = h('div', {class: 'card tile headline', id: `headline-${indicator}`, title: long(indicator)},
-    h('dt', {}, `${short(indicator)} p95`), h('dd', {class: 'value'}, value), h('dd', {}, badge), h('dd', {}, line));
+    h('dt', {}, `${short(indicator)} p95`), h('dd', {class: 'value'}, value, relation.element), h('dd', {}, badge), h('dd', {}, line));
   return {element, name, set(now: Now): void {
     const p95 = now.indicators[indicator]?.p95;
     setText(value, duration(p95));
-    const levels: Level[] = ['bad', 'warn', 'good', 'none'];
-    const [judged] = now.slos.filter(slo => slo.indicator?.replaceAll('.', '_') === indicator).map(slo => ({name: slo.slo, ...verdict(slo, p95)}))
-      .sort((a, b) => levels.indexOf(a.level) - levels.indexOf(b.level));
-    element.dataset.level = judged?.level ?? 'none';
+    const limited = againstThresholds(indicator, now);
+    element.dataset.level = limited.level;
+    relation.set(limited, p95, roundDuration);
+    const [judged] = byLevel(slosOn(indicator, now).map(slo => ({name: slo.slo, ...verdict(slo)})));
     const text = judged ? `${judged.name}: ${judged.word}` : 'no SLO';
     if (badge.textContent === text) return;
     badge.dataset.level = judged?.level ?? 'none';
@@ -139,28 +143,27 @@ function headline(indicator: typeof headlines[number], only: Only) {
   }};
 }
 
-function tile(name: string, unit: string, title?: string) {
-  const value = h('span', {}, missing);
-  const note = h('dd', {class: 'note'});
-  const spark = sparkline();
-  const bottom = unit ? h('dd', {}, spark.element) : note;
-  const element = h('div', {class: 'card tile', ...(title ? {title} : {})},
-    h('dt', {}, name), h('dd', {class: 'value'}, value, unit && h('small', {}, unit)), bottom);
-  return {element, spark, set: (text: string) => setText(value, text), note: (text: string) => { setText(note, text); note.title = text; }};
+/** Says on which side of its limit a number is. */
+function limit() {
+  const element = h('small', {class: 'limit'});
+  return {element, set({limit, slo}: Limited, value: number | undefined, format: (limit: number) => string): void {
+    setText(element, limit === null || value === undefined ? '' : `${value <= limit ? '≤' : '>'} ${format(limit)}`);
+    element.title = slo;
+  }};
 }
 
-type Level = 'good' | 'warn' | 'bad' | 'none';
-
-/** A verdict has a word and an icon beside its colour. */
-function verdict(slo: SLONow, p95?: number): {level: Level; word: string; icon: IconName} {
-  if (slo.attainment === null) return {level: 'none', word: 'No verdict', icon: 'minus'};
-  if (slo.objective === null && p95 !== undefined && slo.threshold !== null) {
-    return p95 <= slo.threshold ? {level: 'good', word: 'within', icon: 'check'} : {level: 'warn', word: 'above', icon: 'warning'};
-  }
-  if (slo.objective === null) return {level: 'none', word: 'No objective', icon: 'minus'};
-  if (slo.budget_remaining !== null && slo.budget_remaining < 0) return {level: 'bad', word: 'Budget spent', icon: 'cross'};
-  if (slo.attainment < slo.objective) return {level: 'warn', word: 'Below objective', icon: 'warning'};
-  return {level: 'good', word: 'Met', icon: 'check'};
+function tile(name: string, unit: string, title?: string) {
+  const value = h('span', {}, missing);
+  const relation = limit();
+  const note = h('dd', {class: 'note'});
+  const spark = sparkline();
+  const element = h('div', {class: `card tile ${unit ? 'rate' : 'fact'}`, ...(title ? {title} : {})},
+    h('dt', {}, name), h('dd', {class: 'value'}, value, unit ? h('small', {}, unit) : relation.element), unit ? h('dd', {}, spark.element) : note);
+  return {element, spark, set: (text: string) => setText(value, text), note: (text: string) => setText(note, text),
+    limit(limited: Limited, number: number, format: (limit: number) => string): void {
+      element.dataset.level = limited.level;
+      relation.set(limited, number, format);
+    }};
 }
 
 function card(name: string, only: Only) {
