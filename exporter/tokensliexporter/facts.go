@@ -7,15 +7,12 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/page"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/slowest"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/source"
 )
-
-// replicaNames are the attributes that name a replica, the first one counts. The server's address comes first,
-// because the others name the client on a client's span.
-var replicaNames = []string{names.ServerAddress, names.ServiceInstanceID, "k8s.pod.name", "host.name"}
 
 // maxEstimated limits the names of estimated numbers. There are fewer numbers.
 const maxEstimated = 32
@@ -23,16 +20,7 @@ const maxEstimated = 32
 // factsOf returns what the page shows of a request besides its numbers.
 func factsOf(span ptrace.Span, resource pcommon.Map) slowest.Facts {
 	text := func(name string) string { return valueOf(name, span, resource) }
-	f := slowest.Facts{ErrorType: names.Category(text(names.ErrorType)), Status: text(names.HTTPResponseStatusCode), Source: text(names.Source)}
-	for _, name := range replicaNames {
-		if f.Replica = text(name); f.Replica == "" {
-			continue
-		}
-		if port := text(names.ServerPort); name == names.ServerAddress && port != "" {
-			f.Replica += ":" + port
-		}
-		break
-	}
+	f := slowest.Facts{ErrorType: names.Category(text(names.ErrorType)), Status: text(names.HTTPResponseStatusCode), Source: text(names.Source), Replica: page.ReplicaOf(text)}
 	for i, name := range list(span, names.Estimated).All() {
 		if i == maxEstimated {
 			break

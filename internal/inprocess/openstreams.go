@@ -20,14 +20,28 @@ type OpenStream struct {
 	Decoding bool
 	// Silent is the time since the receiver got the last token or, before the first one, the start.
 	Silent time.Duration
+	// Age is the time since the start, as the stream reports it: the sender's clock may differ from this one.
+	Age time.Duration
+	// Tokens are those that have arrived. Chunks that a limit drops are not counted.
+	Tokens int64
+}
+
+// Phase returns the value of names.LabelPhase.
+func (s *OpenStream) Phase() string {
+	phase, _ := s.cell()
+	return OpenStreamPhases[phase]
 }
 
 // VisitOpenStreams calls visit with each open stream of a receiver. Dimensions are read from what is known at the
 // start of a stream, then from its resource. Numbers that are reported at the end are in series.UnknownBand.
 type VisitOpenStreams func(dimensions series.Dimensions, visit func(*OpenStream))
 
-// Hangs reports whether the stream has generated no token for so long that it may hang.
-func (s *OpenStream) Hangs() bool { return s.Decoding && s.Silent > hangsAfter }
+// Hangs reports whether the stream has generated no token for so long that it may hang. A stream that waits for its
+// first token does not: its prompt may be long.
+func (s *OpenStream) Hangs() bool { return s.Decoding && s.IsSilent() }
+
+// IsSilent reports whether that much time has passed, in either phase.
+func (s *OpenStream) IsSilent() bool { return s.Silent > hangsAfter }
 
 // hangsAfter is the bound below the bands that the alert TokenStreamsSilent selects.
 const hangsAfter = 15 * time.Second

@@ -70,6 +70,8 @@ func metaOf(tokens uint32, channel Channel) uint32 {
 	return tokens<<channelBits | uint32(channel)
 }
 
+func tokensOf(meta uint32) uint32 { return meta >> channelBits }
+
 // Timeline holds the packed arrivals of one stream, in order. The zero value is
 // empty and ready to use.
 //
@@ -84,6 +86,8 @@ type Timeline struct {
 	runs  []byte // encoded runs, without the last one
 	last  run
 	count int
+	// tokens are those of all chunks.
+	tokens int64
 }
 
 // Append adds a chunk that arrived at the Unix time unixNano, in nanoseconds.
@@ -133,6 +137,7 @@ func (t *Timeline) begin(unixNano int64) {
 // extend adds chunks to the last run, or starts a new run if their contents differ.
 func (t *Timeline) extend(chunks int, meta uint32) {
 	t.count += chunks
+	t.tokens += int64(chunks) * int64(tokensOf(meta))
 	if t.last.chunks > 0 && t.last.meta != meta {
 		t.runs = t.last.appendBinary(t.runs)
 		t.last.chunks = 0
@@ -142,6 +147,9 @@ func (t *Timeline) extend(chunks int, meta uint32) {
 
 // Len returns the number of chunks.
 func (t *Timeline) Len() int { return t.count }
+
+// Tokens returns the number of tokens in all chunks.
+func (t *Timeline) Tokens() int64 { return t.tokens }
 
 // Size returns the bytes allocated for the packed chunks, spare capacity included.
 func (t *Timeline) Size() int { return cap(t.gaps) + cap(t.runs) }

@@ -91,8 +91,10 @@ func TestTimeline_FirstLastAndReset(t *testing.T) {
 	line.Append(start+int64(20*time.Millisecond), 2, Content)
 	require.Equal(t, start+int64(20*time.Millisecond), line.Last())
 	require.Equal(t, 2, line.Len())
+	require.EqualValues(t, 3, line.Tokens())
 	line.Reset()
 	require.Zero(t, line.Len())
+	require.Zero(t, line.Tokens())
 	line.Append(start, 1, Content)
 	require.Equal(t, []chunk{{0, 1, Content}}, unpack(t, line.Walk()))
 }

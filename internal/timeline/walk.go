@@ -170,7 +170,7 @@ func (w *Walk) Err() error {
 func (w *Walk) Offset() time.Duration { return time.Duration(w.offset) }
 
 // Tokens returns the current chunk's token count, at least 1.
-func (w *Walk) Tokens() uint32 { return w.current.meta >> channelBits }
+func (w *Walk) Tokens() uint32 { return tokensOf(w.current.meta) }
 
 // Channel returns the current chunk's channel.
 func (w *Walk) Channel() Channel { return Channel(w.current.meta & channelMask) }

@@ -4,6 +4,8 @@
 package tokenstreamreceiver
 
 import (
+	"time"
+
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -22,8 +24,12 @@ func (r *tokenStreamReceiver) visitOpen(dimensions series.Dimensions, visit func
 		return
 	}
 	of := startValues{service: r.cfg.ServiceName, dimensions: spanreader.NewDimensions(dimensions), count: len(dimensions), known: map[string][]string{}}
+	now := time.Now()
 	r.ingester.store.Visit(r.cfg.timeouts(), func(v *assembly.Visited) {
-		visit(&inprocess.OpenStream{Dimensions: of.read(v), Vantage: v.Vantage.String(), Decoding: v.Decoding, Silent: v.Silent})
+		visit(&inprocess.OpenStream{
+			Dimensions: of.read(v), Vantage: v.Vantage.String(), Decoding: v.Decoding, Silent: v.Silent,
+			Age: max(0, now.Sub(time.Unix(0, v.Start))), Tokens: v.Tokens,
+		})
 	})
 }
 

@@ -20,6 +20,22 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
+// Age is by the time that the sender reports.
+func TestOpenStreams_HaveAnAgeAndTheirTokens(t *testing.T) {
+	b := start(t)
+	before := time.Now()
+	hourAgo := before.Add(-time.Hour).UnixNano()
+	b.lines(t, fmt.Sprintf(`{"event":"start","stream_id":"started","time_unix_nano":%d}`, hourAgo),
+		fmt.Sprintf(`{"event":"chunk","stream_id":"started","time_unix_nano":%d,"tokens":7}`, hourAgo+1e9))
+	b.lines(t, fmt.Sprintf(`{"event":"start","stream_id":"of a clock ahead","time_unix_nano":%d}`, before.Add(time.Hour).UnixNano()))
+	tokens := map[int64]time.Duration{}
+	b.visitOpen(nil, func(s *inprocess.OpenStream) { tokens[s.Tokens] = s.Age })
+	require.Len(t, tokens, 2)
+	require.GreaterOrEqual(t, tokens[7], time.Hour)
+	require.LessOrEqual(t, tokens[7], time.Hour+time.Since(before))
+	require.Zero(t, tokens[0])
+}
+
 func TestOpenStreams_HaveDimensionsOfTheirStart(t *testing.T) {
 	b := start(t, func(cfg *Config) { cfg.ServiceName = "chat" })
 	long := strings.Repeat("m", 300)

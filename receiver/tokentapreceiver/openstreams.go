@@ -35,6 +35,7 @@ func (r *tokenTapReceiver) visitOpen(dimensions series.Dimensions, visit func(*i
 				visit(&inprocess.OpenStream{
 					Dimensions: values, Vantage: timeline.VantageGateway.String(),
 					Decoding: c.lastToken != 0, Silent: time.Duration(d.now() - max(c.start, c.lastToken)),
+					Age: time.Duration(d.now() - c.start), Tokens: c.line.Tokens(),
 				})
 			})
 		})

@@ -8,12 +8,10 @@ import (
 	"math"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
-	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
@@ -23,33 +21,6 @@ func inJSON(t *testing.T, value any) string {
 	text, err := json.Marshal(value)
 	require.NoError(t, err)
 	return string(text)
-}
-
-func TestOpenStreams_AreTheSumOverTheReceiversOrNull(t *testing.T) {
-	p := &Page{Options: Options{OpenStreams: new(inprocess.Registry[inprocess.VisitOpenStreams])}}
-	requireShown := func(open, silent, why string) {
-		t.Helper()
-		gotOpen, gotSilent := p.openStreams()
-		require.Equal(t, open, inJSON(t, gotOpen), why)
-		require.Equal(t, silent, inJSON(t, gotSilent), why)
-	}
-	requireShown("null", "null", "no receiver")
-	stream, tap := new([]inprocess.OpenStream), new([]inprocess.OpenStream)
-	for _, streams := range []*[]inprocess.OpenStream{stream, tap} {
-		p.OpenStreams.Set(streams, func(_ series.Dimensions, visit func(*inprocess.OpenStream)) {
-			for i := range *streams {
-				visit(&(*streams)[i])
-			}
-		})
-	}
-	requireShown("0", "0", "receivers without streams")
-	*stream = []inprocess.OpenStream{{Decoding: true, Silent: 15 * time.Second}, {Silent: time.Hour}}
-	*tap = []inprocess.OpenStream{{Decoding: true, Silent: 15*time.Second + 1}, {Decoding: true}, {Decoding: true, Silent: time.Hour}}
-	requireShown("5", "2", "a stream that waits for its first token does not hang")
-	p.OpenStreams.Remove(stream)
-	requireShown("3", "2", "a receiver was shut down")
-	p.OpenStreams.Remove(tap)
-	requireShown("null", "null", "no receiver")
 }
 
 func TestThreshold_IsTheConfiguredOneOrElseThatOfABreach(t *testing.T) {

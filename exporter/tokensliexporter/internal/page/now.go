@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/history"
-	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
@@ -26,7 +25,9 @@ type now struct {
 	InputTokensPerSecond  number              `json:"input_tokens_per_second"`
 	InFlight              number              `json:"in_flight"`
 	OpenStreams           *int                `json:"open_streams"`
+	WaitingStreams        *int                `json:"waiting_streams"`
 	SilentStreams         *int                `json:"silent_streams"`
+	LongestSilent         []silentStream      `json:"longest_silent"`
 	Requests              map[string]uint64   `json:"requests"`
 	Failed                map[string]uint64   `json:"failed"`
 	Tokens                map[string]number   `json:"tokens"`
@@ -68,7 +69,7 @@ func (p *Page) now(q *query) (any, error) {
 		Series: p.seriesCount(), Doubts: append(p.doubts(), q.seen.Doubts...),
 	}
 	if !q.ended {
-		answer.OpenStreams, answer.SilentStreams = p.openStreams()
+		answer.setOpenStreams(p, q)
 	}
 	answer.setRates(p, q, selection)
 	everything := selection.add(view.Slots(), &history.Want{Quantities: bits(numbers.Indicators[:])})
@@ -115,25 +116,6 @@ func (n *now) setRates(p *Page, q *query, selection *selection) {
 	n.OutputTokensPerSecond = number(sum.Counts[series.CountOf(numbers.OutputTokens)]) / window
 	n.InputTokensPerSecond = number(sum.Counts[series.CountOf(numbers.InputTokens)]) / window
 	n.InFlight = number(sum.Parts[0].Of(numbers.RequestDuration).Sum()) / window // Little's law
-}
-
-// openStreams returns the number of open streams of all receivers in this process, and how many of
-// them may hang. Without a receiver, it returns nil.
-func (p *Page) openStreams() (all, silent *int) {
-	receivers := p.OpenStreams.All()
-	if len(receivers) == 0 {
-		return nil, nil
-	}
-	all, silent = new(int), new(int)
-	for _, receiver := range receivers {
-		receiver(nil, func(s *inprocess.OpenStream) {
-			*all++
-			if s.Hangs() {
-				*silent++
-			}
-		})
-	}
-	return all, silent
 }
 
 // reasonUnread is the reason of requests without an indicator whose spans give none: no processor read them.

@@ -56,9 +56,11 @@ type Options struct {
 type Page struct {
 	Options
 	dimensions []string // their names
-	boot       string
-	answers    *answers
-	clients    clients
+	// streamDimensions are read of open streams.
+	streamDimensions series.Dimensions
+	boot             string
+	answers          *answers
+	clients          clients
 
 	// folding guards folded: when the series last handed their gains to the history.
 	folding sync.Mutex
@@ -67,7 +69,7 @@ type Page struct {
 
 // New returns a page. Close it before the server that serves it.
 func New(o Options) *Page {
-	p := &Page{Options: o, dimensions: o.Dimensions.Names(), boot: rand.Text(), answers: newAnswers()}
+	p := &Page{Options: o, dimensions: o.Dimensions.Names(), streamDimensions: streamDimensions(o.Dimensions), boot: rand.Text(), answers: newAnswers()}
 	p.clients.closing, p.clients.close = context.WithCancel(context.Background())
 	return p
 }

@@ -36,6 +36,7 @@ type Chunks struct {
 	nextSeq  uint64  // last sequence number in packed plus one, if numbered
 	gaps     []gap   // gaps in the sequence numbers of packed
 	list     []Chunk // all chunks once spilled
+	listed   int64   // tokens in list, until Timeline removes repeats
 
 	// Frames means that chunks are frames of the response, some of which may carry no
 	// token.
@@ -64,6 +65,14 @@ func (c *Chunks) Len() int {
 		return len(c.list)
 	}
 	return c.packed.Len()
+}
+
+// Tokens returns the number of tokens in the chunks that Len counts.
+func (c *Chunks) Tokens() int64 {
+	if c.spilled {
+		return c.listed
+	}
+	return c.packed.Tokens()
 }
 
 // append packs a chunk. It returns false and adds nothing if the chunk is out of order.
@@ -138,6 +147,7 @@ func (c *Chunks) add(k *Chunk) {
 		c.spill()
 	}
 	c.list = append(c.list, *k)
+	c.listed += int64(k.Tokens)
 	c.latest = max(c.latest, k.UnixNano)
 	c.unnumbered = c.unnumbered || !k.Numbered
 }
@@ -198,7 +208,7 @@ func (c *Chunks) spill() {
 		c.list = append(c.list, k)
 	}
 	c.unnumbered = !c.numbered
-	c.spilled, c.gaps = true, nil
+	c.spilled, c.gaps, c.listed = true, nil, c.packed.Tokens()
 }
 
 // all yields the chunks in the order of arrival. Times of packed chunks are truncated

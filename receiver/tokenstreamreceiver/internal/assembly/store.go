@@ -100,6 +100,7 @@ type open struct {
 	claim      *claim // nil if unclaimed
 	lastActive time.Duration
 	lastToken  time.Duration // when a token arrived, or else the start
+	tokens     int64         // in Chunks
 	older      *open
 	newer      *open
 }
@@ -170,6 +171,7 @@ func (s *shard) touch(stream *open, now time.Duration, progress bool) {
 	if progress {
 		stream.lastToken = now
 	}
+	stream.tokens = stream.Chunks.Tokens()
 	stream.claim = nil
 }
 

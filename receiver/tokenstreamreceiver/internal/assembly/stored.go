@@ -254,6 +254,9 @@ func (c *coder) list(chunks *Chunks) {
 		}
 		before.UnixNano = k.UnixNano
 		latest = max(latest, k.UnixNano)
+		if c.reading {
+			chunks.listed += int64(k.Tokens)
+		}
 		c.check(checkPlausible(k.UnixNano) == nil && k.Tokens != 0 && k.Channel.String() != "" && k.Seq <= maxSeq)
 	})
 	c.check(isLatest(chunks.latest, latest))

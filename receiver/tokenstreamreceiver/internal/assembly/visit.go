@@ -19,6 +19,10 @@ type Visited struct {
 	// Silent is the time since a new chunk arrived or, before the first one, the start. Its
 	// clock is that of the store.
 	Silent time.Duration
+	// Start is the time of the start event or, without one, of the first chunk: Unix time in nanoseconds.
+	Start int64
+	// Tokens are those that have arrived. Chunks beyond MaxChunksPerStream are not counted, repeats may be.
+	Tokens int64
 }
 
 // Visit calls visit with each open stream that has not expired. A stream whose end the pipeline has
@@ -45,7 +49,7 @@ func (s *shard) appendOpen(to []Visited, timeouts Timeouts, clock func() time.Du
 // appendSince appends the streams that were active after the time expired.
 func (r *ring) appendSince(to []Visited, now, expired time.Duration, decoding bool) []Visited {
 	for o := r.older; o != (*open)(r) && o.lastActive > expired; o = o.older {
-		to = append(to, Visited{o.Resource, o.Attributes, o.Start.Vantage.OrDefault(), decoding, now - o.lastToken})
+		to = append(to, Visited{o.Resource, o.Attributes, o.Start.Vantage.OrDefault(), decoding, now - o.lastToken, o.Start.UnixNano, o.tokens})
 	}
 	return to
 }

@@ -75,6 +75,40 @@ func TestVisit_SilenceBeginsWithTheLastNewToken(t *testing.T) {
 	require.Empty(t, visited(s, timeouts))
 }
 
+// In order and out of order, with several tokens in a chunk, and beyond the limit of chunks.
+func TestVisit_CountsTokensSinceTheStart(t *testing.T) {
+	s, _ := newStore(Limits{MaxStreams: 10, MaxChunksPerStream: 4, MaxStreamBytes: 1 << 16, MaxMemory: 1 << 30})
+	several := func(seq, ms int, tokens uint32) script {
+		return func(t testing.TB, p *Part) {
+			require.NoError(t, p.AddChunk(Chunk{UnixNano: t0 + int64(ms)*1e6, Tokens: tokens, Seq: uint64(seq), Numbered: true}))
+		}
+	}
+	requireTokens := func(want int64, after string) {
+		t.Helper()
+		all := 0
+		s.Visit(Timeouts{Idle: time.Hour, FirstToken: time.Hour}, func(v *Visited) {
+			all++
+			require.Equal(t, want, v.Tokens, after)
+			require.EqualValues(t, t0, v.Start, after)
+		})
+		require.Equal(t, 1, all, after)
+	}
+	apply(t, s, batchOf(t, s, "1", startedAs("a", timeline.VantageServer)))
+	requireTokens(0, "the start")
+	apply(t, s, batchOf(t, s, "1", several(1, 10, 5), several(2, 20, 1)))
+	requireTokens(6, "two chunks")
+	apply(t, s, batchOf(t, s, "1", several(2, 20, 1)))
+	requireTokens(6, "a repeat")
+	apply(t, s, batchOf(t, s, "1", several(4, 40, 2)))
+	apply(t, s, batchOf(t, s, "1", several(3, 15, 30)))
+	requireTokens(38, "a chunk out of order")
+	tx := begin(t, s, batchOf(t, s, "1", several(5, 50, 100)))
+	tx.Rollback()
+	requireTokens(38, "a refused chunk")
+	apply(t, s, batchOf(t, s, "1", several(6, 60, 100)))
+	requireTokens(38, "a chunk beyond the limit")
+}
+
 func TestVisit_LeavesOutExpiredStreams(t *testing.T) {
 	s, c := newStore(roomy)
 	timeouts := Timeouts{Idle: time.Minute, FirstToken: 2 * time.Minute}

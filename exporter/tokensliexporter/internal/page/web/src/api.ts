@@ -57,6 +57,11 @@ export interface Summary {
 
 export type Indicators = Partial<Record<Indicator | Phase, Summary>>;
 
+/** An open stream without a token for a while. */
+export interface SilentStream {
+  dimensions: Record<string, string>; model: string | null; replica: string | null; vantage: string; phase: string; silent: number; age: number; tokens: number;
+}
+
 /** A reason to doubt the numbers: what is wrong, and after the first semicolon the remedy. */
 export interface Doubt { message: string; about: string; since: number }
 
@@ -65,7 +70,9 @@ export interface Now {
   requests_per_second: Maybe; output_tokens_per_second: Maybe; input_tokens_per_second: Maybe;
   in_flight: Maybe;
   open_streams: Maybe;
+  waiting_streams: Maybe;
   silent_streams: Maybe;
+  longest_silent: SilentStream[] | null;
   /** Requests with the outcome error or incomplete, by cause. */
   failed: Record<string, number>;
   requests: Record<string, number>;

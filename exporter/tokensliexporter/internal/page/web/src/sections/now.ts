@@ -8,6 +8,7 @@ import {icon} from '../icons';
 import {againstBudget, againstThresholds, byLevel, type Limited, slosOn, unlimited, verdict} from '../levels';
 import {type Section, frame} from '../section';
 import {dimensionName, long, reason, rule, short, type Term, valueName} from '../terms';
+import {SilentStreams} from './silent';
 import {Vantages} from './vantages';
 import {amount, count, digits, duration, missing, percent, roundDuration, roundPercent} from '../units';
 import type {View} from '../view';
@@ -21,7 +22,7 @@ export class NowSection implements Section {
     requests: tile('Requests', '/s'),
     tokens: tile('Output tokens', '/s'),
     flight: tile('In flight', 'mean', 'Mean number of requests in flight over the last minute, by Little\'s law'),
-    open: tile('Open streams', '', 'Streams that have begun, and neither ended nor expired, of the token_stream and token_tap receivers in this Collector. Filters do not apply'),
+    open: tile('Open streams', '', 'Streams that have begun, and neither ended nor expired, of the token_stream and token_tap receivers in this Collector. Filters on dimensions and vantage apply, that on outcome does not'),
     stalls: tile('Stalls', '', 'Gaps between chunks longer than stall_threshold'),
     failed: tile('Failed', '', 'Share of requests that failed or have no end. Client mistakes, such as a wrong API key, are not eligible for SLOs'),
     unmeasured: tile('Unmeasured', '', 'Share of requests without TTFT, or without TPOT: the larger of the two'),
@@ -29,9 +30,10 @@ export class NowSection implements Section {
   private slos = h('div', {class: 'slos'});
   private cards = new Map<string, ReturnType<typeof card>>();
   private vantages = new Vantages(this.view);
+  private silent = new SilentStreams(this.view);
   private worst: Worst | null = null;
   readonly element = frame('now', 'Now', 'Rates of the last minute, or of a range that has ended; all else over the selected range.', [],
-    this.vantages.element, h('dl', {class: 'tiles'}, ...this.headlines.map(({element}) => element), ...Object.values(this.tiles).map(({element}) => element)), this.slos);
+    this.vantages.element, h('dl', {class: 'tiles'}, ...this.headlines.map(({element}) => element), ...Object.values(this.tiles).map(({element}) => element)), this.silent.element, this.slos);
 
   constructor(private view: View) {}
 
@@ -68,7 +70,10 @@ export class NowSection implements Section {
     flight.set(amount(now.in_flight));
     open.element.hidden = now.open_streams === null;
     open.set(count(now.open_streams));
-    open.note(now.silent_streams ? `${count(now.silent_streams)} without a token for over 15 s` : 'now, without filters');
+    const hang = [[now.silent_streams, 'without a token for over 15 s'], [now.waiting_streams, 'waiting for the first token for over 15 s']] as const;
+    open.note(hang.filter(([streams]) => streams).map(([streams, text]) => `${count(streams)} ${text}`).join(' · ') || 'none is silent for over 15 s');
+    open.element.dataset.level = hang.some(([streams]) => streams) ? 'warn' : 'none';
+    this.silent.update(now);
     const gaps = now.stalls.count > 0 || now.indicators.inter_token_latency !== undefined;
     stalls.set(gaps ? count(now.stalls.count) : missing);
     stalls.note(now.stalls.count > 0 ? `${duration(now.stalls.seconds)} in total` : '');

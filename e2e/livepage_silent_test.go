@@ -1,0 +1,81 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const silentConfig = `
+receivers:
+  token_stream: {idle_timeout: 10m}
+exporters:
+  token_sli:
+    dimensions: [gen_ai.request.model, service.instance.id, tenant.id]
+`
+
+// beginOn opens streams on a replica and sends tokens of theirs.
+func beginOn(t *testing.T, c *collector, model, replica, tenant string, streams, tokens int) {
+	t.Helper()
+	var body strings.Builder
+	for i := range streams {
+		event := eventsOf(&body, fmt.Sprint(model, replica, tenant, i), time.Now().Add(-30*time.Second))
+		event("start", 0, fmt.Sprintf(`,"attributes":{"gen_ai.request.model":%q,"service.instance.id":%q,"tenant.id":%q}`, model, replica, tenant))
+		for token := range tokens {
+			event("chunk", time.Duration(token+1)*100*time.Millisecond, `,"tokens":3`)
+		}
+	}
+	c.post(t, "application/x-ndjson", strings.NewReader(body.String()))
+}
+
+// One replica of twenty hangs, before the first token and after some: all requests that ended are good. The page names the
+// replica, its tenants and how far its streams came.
+func TestLivePage_ListsTheStreamsThatAreSilentForLongest(t *testing.T) {
+	t.Parallel()
+	c := startCollector(t, example(t, "quickstart.yaml"), "--config", writeFile(t, t.TempDir(), "page.yaml", silentConfig))
+	for i := range 19 {
+		sendReplica(t, c, "llama", fmt.Sprint("gpu-", i), 5, 50*time.Millisecond)
+	}
+	beginOn(t, c, "llama", "gpu-dead", "acme", 1, 4)
+	time.Sleep(time.Second)
+	beginOn(t, c, "llama", "gpu-dead", "umbrella", 12, 0)
+	p := openTab(t, c.pageURL(""))
+	p.waitUntil(shownTile("Open streams") + ` === '13'`)
+	beginOn(t, c, "gemma", "gpu-new", "acme", 2, 1)
+	const rows = `[...document.querySelectorAll('#silent tbody tr')].map(row => [...row.cells].map(cell => cell.textContent).join('|'))`
+	// All 13 of the replica are silent, the two others are not, for some seconds.
+	p.waitUntil(`document.querySelector('#silent').checkVisibility() && ` + rows + `.length === 10 && document.querySelector('#silent .title').textContent.includes('the 10 of 13 ')`)
+	listed := evaluate[[]string](p, rows)
+	require.Regexp(t, `^1[5-9]\.\d s\|[34]\d\.\d s\|12\|after tokens\|llama\|gpu-dead\|tenant.id acme\|server$`, listed[0])
+	for _, row := range listed[1:] {
+		require.Regexp(t, `^1[5-9]\.\d s\|[34]\d\.\d s\|0\|no token yet\|llama\|gpu-dead\|tenant.id umbrella\|server$`, row)
+	}
+	p.waitUntil(tileOf("Open streams") + `.dataset.level === 'warn'`)
+	p.waitUntil(tileOf("Open streams") + `.textContent.includes('1 without a token for over 15 s · 12 waiting for the first token for over 15 s')`)
+	p.screenshot("silent")
+	for _, width := range []int64{390, 1280} {
+		p.look(width, 900, "dark")
+		p.waitUntil(`document.documentElement.scrollWidth <= innerWidth`)
+		p.screenshot(fmt.Sprint("silent-", width))
+	}
+
+	// Filters apply to the tile and the list.
+	p.do(script(`[...document.querySelectorAll('#silent .only')].find(button => button.textContent === 'acme').click()`))
+	require.Equal(t, []string{"tenant.id=acme"}, query(t, p)["where"])
+	p.waitUntil(shownTile("Open streams") + ` === '3' && document.querySelectorAll('#silent tbody tr').length === 3`) // now, those of gemma are silent, too
+	p.open(c.pageURL("?where=gen_ai.request.model=gemma"))
+	p.waitUntil(shownTile("Open streams") + ` === '2'`)
+	p.open(c.pageURL("?where=service.instance.id=gpu-3"))
+	p.waitUntil(shownTile("Open streams") + ` === '0' && !document.querySelector('#silent').checkVisibility() && ` + tileOf("Open streams") + `.dataset.level === 'none'`)
+	p.open(c.pageURL("?vantage=engine"))
+	p.waitUntil(shownTile("Open streams") + ` === '0'`)
+	p.open(c.pageURL(fmt.Sprint("?end=", time.Now().Unix()))) // of the past, nothing is known
+	p.waitUntil(`document.querySelector('.status').textContent.startsWith('5m until ')`)
+	p.waitUntil(shownTile("Open streams") + ` === undefined && !document.querySelector('#silent').checkVisibility()`)
+}
