@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strconv"
@@ -71,23 +70,6 @@ const rounding = 0.0051
 // legend returns JavaScript that reads the numbers of a group beside a chart.
 func legend(indicator, group string) string {
 	return fmt.Sprintf(`[...document.querySelectorAll('#trend-%s .legend tbody tr')].filter(row => row.querySelector('button').textContent === %q).flatMap(row => [...row.querySelectorAll('.number')].map(cell => cell.textContent))`, indicator, group)
-}
-
-// A user opens the page before the first request. The command that the page shows makes
-// one, and the page shows it without a reload.
-func TestLivePage_ShowsTheFirstRequestThatItsOwnCommandSends(t *testing.T) {
-	t.Parallel()
-	c := startPageCollector(t)
-	p := openTab(t, c.pageURL(""))
-	p.waitUntil(`document.querySelector('#empty pre')`)
-	command := strings.ReplaceAll(p.text(`document.querySelector('#empty pre').textContent`), "localhost:4319", c.http)
-	require.Contains(t, command, c.http)
-	output, err := exec.CommandContext(t.Context(), "sh", "-c", command).CombinedOutput()
-	require.NoError(t, err, "%s", output)
-
-	p.waitUntil(`document.querySelector('#trend-time_to_first_token .legend button').textContent === 'my-model'`)
-	require.Equal(t, []string{"250 ms", "250 ms", "250 ms"}, evaluate[[]string](p, legend("time_to_first_token", "my-model")))
-	require.Equal(t, "22.5 ms", evaluate[[]string](p, legend("time_per_output_token", "my-model"))[0])
 }
 
 // sumOf adds up the samples of a counter or gauge that have all of the labels.

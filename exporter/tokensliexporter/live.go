@@ -69,6 +69,7 @@ func (l *live) open(set exporter.Settings, config *Config, k *keeper.Keeper, com
 		Thresholds:   &l.thresholds,
 		Comparisons:  compared,
 		OpenStreams:  &inprocess.OpenStreams,
+		Endpoints:    &inprocess.Endpoints,
 		SLOs:         &inprocess.SLOs,
 		Doubts:       &inprocess.Doubts,
 		EventStreams: httpguard.NewShares(page.MaxEventStreams, config.MaxRequestsPerClient),

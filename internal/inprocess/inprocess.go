@@ -19,6 +19,8 @@ var (
 	// OpenStreams has a function of each started receiver that visits its open streams. It may be
 	// called while the receiver shuts down.
 	OpenStreams Registry[VisitOpenStreams]
+	// Endpoints has those of each started receiver that listens for HTTP. The live page says how to send a first request there.
+	Endpoints Registry[[]Endpoint]
 	// SLOs has the definitions of each started component that judges requests.
 	SLOs Registry[[]slo.Definition]
 	// IdleExporters has the endpoint of each configured exporter that no pipeline has created. They are

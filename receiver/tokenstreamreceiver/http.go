@@ -15,7 +15,9 @@ import (
 	"go.opentelemetry.io/collector/config/confighttp"
 
 	"github.com/tokenpulse/tokenpulse/internal/httpguard"
+	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
 )
 
 func (r *tokenStreamReceiver) startHTTP(ctx context.Context, host component.Host) error {
@@ -55,6 +57,19 @@ func (r *tokenStreamReceiver) startHTTP(ctx context.Context, host component.Host
 	r.serverHTTP, r.addrHTTP = server, listener.Addr()
 	r.serve(host, "HTTP", listener, server.Serve, http.ErrServerClosed)
 	return nil
+}
+
+// endpoints returns where the receiver takes token events over HTTP.
+func (r *tokenStreamReceiver) endpoints() []inprocess.Endpoint {
+	cfg := r.cfg.Protocols.HTTP.Get()
+	if cfg == nil {
+		return nil
+	}
+	base := httpguard.URLOf(cfg, r.addrHTTP)
+	if base == "" {
+		return nil
+	}
+	return []inprocess.Endpoint{{Receiver: metadata.Type.String(), URL: base + tokensPath, Auth: cfg.Auth.HasValue()}}
 }
 
 // stopHTTP lets requests in progress finish until ctx ends, then aborts them.

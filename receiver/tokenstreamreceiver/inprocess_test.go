@@ -4,11 +4,14 @@
 package tokenstreamreceiver
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 
@@ -53,6 +56,22 @@ func TestInProcess_ReportsOpenStreamsFromStartToShutdown(t *testing.T) {
 	requireReported(0, 0)
 	require.NoError(t, b.Shutdown(t.Context()), "twice")
 	requireReported(0, 0)
+}
+
+func TestInProcess_ReportsItsHTTPEndpointFromStartToShutdown(t *testing.T) {
+	reported := func() []inprocess.Endpoint { return slices.Concat(inprocess.Endpoints.All()...) }
+	b := prepare(t)
+	require.NoError(t, b.Start(t.Context(), componenttest.NewNopHost()))
+	endpoint := inprocess.Endpoint{Receiver: "token_stream", URL: strings.Replace(b.url(), "127.0.0.1", "localhost", 1)}
+	require.Contains(t, reported(), endpoint)
+	require.NoError(t, b.Shutdown(t.Context()))
+	require.NotContains(t, reported(), endpoint)
+
+	others := reported()
+	b = prepare(t, func(c *Config) { c.Protocols.HTTP = configoptional.None[confighttp.ServerConfig]() })
+	require.NoError(t, b.Start(t.Context(), componenttest.NewNopHost()))
+	require.ElementsMatch(t, others, reported(), "gRPC only")
+	require.NoError(t, b.Shutdown(t.Context()))
 }
 
 func TestInProcess_ReportsSLOsFromStartToShutdown(t *testing.T) {

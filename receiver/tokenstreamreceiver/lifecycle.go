@@ -36,6 +36,7 @@ func (r *tokenStreamReceiver) Start(ctx context.Context, host component.Host) er
 	}
 	r.running.Go(r.sweep)
 	inprocess.OpenStreams.Set(r, r.visitOpen)
+	inprocess.Endpoints.Set(r, r.endpoints())
 	inprocess.SLOs.Set(r, r.rules.Definitions())
 	inprocess.Doubts.Set(r, r.doubts)
 	inprocess.ReportIdleExporters(r.settings.Logger)
@@ -62,6 +63,7 @@ func (r *tokenStreamReceiver) Shutdown(ctx context.Context) error {
 		r.publisher.Keeper.Shutdown(ctx)
 	}
 	inprocess.OpenStreams.Remove(r)
+	inprocess.Endpoints.Remove(r)
 	inprocess.SLOs.Remove(r)
 	inprocess.Doubts.Remove(r)
 	r.telemetry.Shutdown()

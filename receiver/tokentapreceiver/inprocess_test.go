@@ -6,6 +6,7 @@ package tokentapreceiver
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -59,6 +60,9 @@ func TestInProcess_ReportsExchangesInFlightFromStartToShutdown(t *testing.T) {
 		return reported() == otherStreams
 	}, time.Minute, time.Millisecond, "the exchanges have ended")
 
+	endpoint := inprocess.Endpoint{Receiver: "token_tap", URL: strings.Replace(r.url, "127.0.0.1", "localhost", 1) + "/v1/chat/completions"}
+	require.Contains(t, slices.Concat(inprocess.Endpoints.All()...), endpoint)
 	require.NoError(t, r.receiver.Shutdown(t.Context()))
 	require.Equal(t, others, registered())
+	require.NotContains(t, slices.Concat(inprocess.Endpoints.All()...), endpoint)
 }

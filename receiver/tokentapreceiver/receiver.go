@@ -87,6 +87,7 @@ func (r *tokenTapReceiver) Start(ctx context.Context, host component.Host) error
 		return errors.Join(err, r.Shutdown(ctx))
 	}
 	inprocess.OpenStreams.Set(r, r.visitOpen)
+	inprocess.Endpoints.Set(r, r.endpoints())
 	inprocess.Doubts.Set(r, r.doubts)
 	inprocess.ReportIdleExporters(r.settings.Logger)
 	return nil
@@ -149,6 +150,7 @@ func (r *tokenTapReceiver) Shutdown(ctx context.Context) error {
 	r.delivery.stop(ctx)
 	r.routes.closeIdle()
 	inprocess.OpenStreams.Remove(r)
+	inprocess.Endpoints.Remove(r)
 	inprocess.Doubts.Remove(r)
 	r.telemetry.Shutdown()
 	return err

@@ -90,7 +90,7 @@ func pageWith(now time.Time, config series.Config) (*Page, *series.Engine) {
 	return New(Options{
 		Dimensions: config.Dimensions, Objectives: objectives, Engine: engine, History: store, Slowest: slowest.New(0),
 		Tracker: slo.NewTracker(slo.TrackerOptions{Objectives: objectives, MaxSeries: config.MaxSeries}, now), Thresholds: new(Thresholds),
-		OpenStreams: new(inprocess.Registry[inprocess.VisitOpenStreams]), SLOs: new(inprocess.Registry[[]slo.Definition]),
+		OpenStreams: new(inprocess.Registry[inprocess.VisitOpenStreams]), Endpoints: new(inprocess.Registry[[]inprocess.Endpoint]), SLOs: new(inprocess.Registry[[]slo.Definition]),
 		Doubts: new(inprocess.Registry[*diagnostics.Doubts]), Now: func() time.Time { return now },
 	}), engine
 }

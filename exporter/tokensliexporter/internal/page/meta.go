@@ -4,25 +4,27 @@
 package page
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
+	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
 type meta struct {
-	Version    string            `json:"version"`
-	Time       number            `json:"time"`
-	Dimensions []dimensionValues `json:"dimensions"`
-	Vantages   []string          `json:"vantages"`
-	Outcomes   []string          `json:"outcomes"`
-	GroupBy    string            `json:"group_by"`
-	SLOs       []sloMeta         `json:"slos"`
-	Series     seriesCount       `json:"series"`
-	History    historyMeta       `json:"history"`
-	Timelines  timelinesMeta     `json:"timelines"`
-	TraceLink  *string           `json:"trace_link"`
-	Endpoints  map[string]string `json:"endpoints"`
+	Version    string               `json:"version"`
+	Time       number               `json:"time"`
+	Dimensions []dimensionValues    `json:"dimensions"`
+	Vantages   []string             `json:"vantages"`
+	Outcomes   []string             `json:"outcomes"`
+	GroupBy    string               `json:"group_by"`
+	SLOs       []sloMeta            `json:"slos"`
+	Series     seriesCount          `json:"series"`
+	History    historyMeta          `json:"history"`
+	Timelines  timelinesMeta        `json:"timelines"`
+	TraceLink  *string              `json:"trace_link"`
+	Endpoints  []inprocess.Endpoint `json:"endpoints"`
 }
 
 type dimensionValues struct {
@@ -51,6 +53,9 @@ type timelinesMeta struct {
 	Setting string `json:"setting"`
 }
 
+// maxEndpoints limits the endpoints of receivers.
+const maxEndpoints = 20
+
 // maxDimensionValues limits the values of a dimension to filter by.
 const maxDimensionValues = 1000
 
@@ -61,8 +66,7 @@ func (p *Page) meta(q *query) (any, error) {
 		Version: p.Version, Time: seconds(q.now), Outcomes: series.OutcomeNames[:], GroupBy: p.groupBy(), Series: p.seriesCount(),
 		History:   historyMeta{Since: missing, Coarsened: p.History.Coarsening() > 0},
 		Timelines: timelinesMeta{Setting: "set `timeline: keep` under `token_latency`"},
-		TraceLink: known(p.TraceLink),
-		Endpoints: map[string]string{"tokens": "http://localhost:4319/v1/tokens"}, // the default of token_stream
+		TraceLink: known(p.TraceLink), Endpoints: p.endpoints(),
 	}
 	answer.setValues(p, view.Keys())
 	answer.SLOs = []sloMeta{}
@@ -83,6 +87,15 @@ func (p *Page) meta(q *query) (any, error) {
 		answer.Timelines.Kept = &kept
 	}
 	return answer, nil
+}
+
+// endpoints returns those of the receivers of this process, sorted.
+func (p *Page) endpoints() []inprocess.Endpoint {
+	all := append([]inprocess.Endpoint{}, slices.Concat(p.Endpoints.All()...)...)
+	slices.SortFunc(all, func(a, b inprocess.Endpoint) int {
+		return cmp.Or(cmp.Compare(a.Receiver, b.Receiver), cmp.Compare(a.URL, b.URL))
+	})
+	return all[:min(len(all), maxEndpoints)]
 }
 
 // setValues sets the values that the series of the history have.

@@ -43,8 +43,9 @@ type Options struct {
 	Thresholds *Thresholds
 	// Comparisons are the pairs of values with a verdict.
 	Comparisons *compare.Store
-	// OpenStreams, SLOs and Doubts are those of the components of this process.
+	// OpenStreams, Endpoints, SLOs and Doubts are those of the components of this process.
 	OpenStreams *inprocess.Registry[inprocess.VisitOpenStreams]
+	Endpoints   *inprocess.Registry[[]inprocess.Endpoint]
 	SLOs        *inprocess.Registry[[]slo.Definition]
 	Doubts      *inprocess.Registry[*diagnostics.Doubts]
 	// EventStreams are those that clients may have open.

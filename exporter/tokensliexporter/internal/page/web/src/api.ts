@@ -13,6 +13,9 @@ export type Phase = 'network' | 'queue' | 'prefill' | 'decode';
 
 export interface SLO { slo: string; objective: Maybe; window_seconds: Maybe; indicator: string | null; threshold: Maybe }
 
+/** Where a receiver of this Collector takes requests. */
+export interface Endpoint { receiver: 'token_stream' | 'token_tap'; url: string; auth: boolean }
+
 export interface Meta {
   version: string;
   time: number;
@@ -25,7 +28,7 @@ export interface Meta {
   history: {since: Maybe; memory_bytes: number; max_memory_bytes: number; coarsened: boolean};
   timelines: {kept: boolean | null; setting: string};
   trace_link: string | null;
-  endpoints: {tokens: string};
+  endpoints: Endpoint[];
 }
 
 export interface Interval { estimate: Maybe; lower: Maybe; upper: Maybe }

@@ -87,7 +87,7 @@ class Page {
     this.mode = mode;
     this.header.numbers(mode === 'numbers');
     scrollTo(0, 0);
-    if (mode === 'empty') fill(this.content, this.banner, this.doubts, emptyPage(this.known.endpoints.tokens));
+    if (mode === 'empty') fill(this.content, this.banner, this.doubts, emptyPage(this.known.endpoints));
     else if (mode === 'numbers') fill(this.content, this.banner, this.doubts, this.nomatch, ...this.sections.map(section => section.element), formulas());
     else void this.showRequest(mode);
     this.refresher.watch();
