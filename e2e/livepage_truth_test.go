@@ -93,6 +93,28 @@ func TestLivePage_NamesTheSlowReplicaAmongNineOnTheFirstScreen(t *testing.T) {
 	p.waitUntil(`document.querySelector('#headline-time_to_first_token').dataset.level === 'bad'`)
 }
 
+// The link of an alert selects a model: the charts are split by its replicas, of which the slow one is first.
+func TestLivePage_SplitsTheModelOfAnAlertByItsReplicas(t *testing.T) {
+	t.Parallel()
+	c := startReplicasPage(t)
+	sendReplicas(t, c)
+	sendReplica(t, c, "other", "gpu-other", 5, 50*time.Millisecond)
+	const names = `[...document.querySelectorAll('#trend-time_to_first_token tbody bdi')].map(name => name.textContent).join()`
+	const replicas = names + ` === 'gpu-slow,gpu-7,gpu-6,gpu-5,gpu-4,gpu-3,all others'`
+	p := openTab(t, c.pageURL(""))
+	p.waitUntil(names + ` === 'llama,other'`)
+	p.do(script(`{ const select = document.querySelector('[data-filter="gen_ai.request.model"] select'); select.value = 'llama'; select.dispatchEvent(new Event('change')) }`))
+	p.waitUntil(replicas)
+	p.open(c.pageURL("?range=1h&where=gen_ai.request.model=llama&vantage=server"))
+	p.waitUntil(replicas)
+	require.Equal(t, "instance", p.text(`document.querySelector('[data-filter="by"] select').selectedOptions[0].textContent`))
+
+	// A filter on what is no dimension leaves the page usable.
+	p.expect("400")
+	p.open(c.pageURL("?where=no.dimension=x"))
+	p.waitUntil(`document.querySelector('.filters .clear').checkVisibility()`)
+}
+
 // doubts returns JavaScript that is true if the panel of doubts, which is on the first screen, contains all of the texts.
 func doubts(texts ...string) string {
 	all, _ := json.Marshal(texts) // texts always encode

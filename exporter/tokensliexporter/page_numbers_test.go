@@ -274,6 +274,48 @@ func TestPage_MetaHasObjectivesAndDimensions(t *testing.T) {
 	}
 }
 
+// Each model has requests at a client and at its engines. The client names one service.
+func TestPage_MetaSplitsWhatTheFiltersSelect(t *testing.T) {
+	h := start(t, func(c *Config) {
+		c.Shared.Series.Dimensions = append(c.Shared.Series.Dimensions, series.Dimension{Attribute: "service.instance.id"})
+	})
+	for _, request := range [][]string{
+		{"client", "openai", "alone", "shop", "pod-1"},
+		{"client", "vllm", "replicated", "shop", "pod-2"},
+		{"client", "vllm", "replicated", "shop", "pod-3"},
+		{"engine", "vllm", "replicated", "engine-1", "pod-2"},
+		{"engine", "vllm", "replicated", "engine-2", "pod-3"},
+	} {
+		h.send(t, with(map[string]any{
+			"tokenpulse.vantage": request[0], "gen_ai.provider.name": request[1], "gen_ai.request.model": request[2],
+			"service.name": request[3], "service.instance.id": request[4],
+		}))
+	}
+	answer(t, h, "now?vantage=all", func(n *nowAnswer) bool { return n.total() == 5 })
+	for filters, want := range map[string]string{
+		"":                                       "gen_ai.request.model",
+		"?where=gen_ai.request.model=replicated": "service.instance.id",
+		"?where=gen_ai.request.model=replicated&vantage=client": "service.instance.id",
+		"?where=gen_ai.request.model=replicated&vantage=engine": "service.name",
+		"?where=gen_ai.request.model=replicated&vantage=all":    "service.name",
+		"?where=gen_ai.request.model=alone":                     "gen_ai.request.model",
+		"?where=service.instance.id=pod-3&vantage=client":       "gen_ai.request.model",
+		"?vantage=engine": "service.name",
+	} {
+		meta := answer(t, h, "meta"+filters, func(*struct {
+			SplitBy    string `json:"split_by"`
+			GroupBy    string `json:"group_by"`
+			Dimensions []struct{ Values []string }
+		},
+		) bool {
+			return true
+		})
+		require.Equal(t, want, meta.SplitBy, filters)
+		require.Equal(t, "gen_ai.request.model", meta.GroupBy, filters)
+		require.Equal(t, []string{"alone", "replicated"}, meta.Dimensions[2].Values, "all of them, to filter by")
+	}
+}
+
 type trendsAnswer struct {
 	StepSeconds float64 `json:"step_seconds"`
 	Times       []float64

@@ -19,6 +19,7 @@ type meta struct {
 	Vantages   []string             `json:"vantages"`
 	Outcomes   []string             `json:"outcomes"`
 	GroupBy    string               `json:"group_by"`
+	SplitBy    string               `json:"split_by"`
 	SLOs       []sloMeta            `json:"slos"`
 	Series     seriesCount          `json:"series"`
 	History    historyMeta          `json:"history"`
@@ -68,7 +69,9 @@ func (p *Page) meta(q *query) (any, error) {
 		Timelines: timelinesMeta{Setting: "set `timeline: keep` under `token_latency`"},
 		TraceLink: known(p.TraceLink), Endpoints: p.endpoints(),
 	}
-	answer.setValues(p, view.Keys())
+	p.chooseVantage(q)
+	answer.setValues(p, view.Keys(), &q.filter)
+	q.filter, _ = p.parseFilter(nil) // the SLOs are those of all requests
 	answer.SLOs = []sloMeta{}
 	defined := p.definitions()
 	for _, name := range p.sloNames(p.newSelection(q).add(view.Slots(), q.filter.together())) {
@@ -98,20 +101,26 @@ func (p *Page) endpoints() []inprocess.Endpoint {
 	return all[:min(len(all), maxEndpoints)]
 }
 
-// setValues sets the values that the series of the history have.
-func (m *meta) setValues(p *Page, keys []string) {
-	values := make([]map[string]bool, len(p.dimensions))
+// setValues sets the values that the series of the history have, and what splits those that a filter selects.
+func (m *meta) setValues(p *Page, keys []string, shown *filter) {
+	values, selected := make([]map[string]bool, len(p.dimensions)), make([]map[string]bool, len(p.dimensions))
 	for i := range values {
-		values[i] = map[string]bool{}
+		values[i], selected[i] = map[string]bool{}, map[string]bool{}
 	}
 	vantages := map[string]bool{}
 	for _, key := range keys {
 		id := series.LabelsOf(key)
 		vantages[id.Vantage] = true
+		shown := shown.selects(&id)
 		for i := range values {
-			values[i][dimension(&id, i)] = true
+			value := dimension(&id, i)
+			values[i][value] = true
+			if shown {
+				selected[i][value] = true
+			}
 		}
 	}
+	m.SplitBy = p.splitBy(selected, values)
 	m.Dimensions = []dimensionValues{}
 	for i, name := range p.dimensions {
 		all := slices.Sorted(maps.Keys(values[i]))
@@ -126,4 +135,22 @@ func (m *meta) setValues(p *Page, keys []string) {
 		m.Dimensions = append(m.Dimensions, dimensionValues{name, append([]string{}, all[:shown]...), len(all) - shown})
 	}
 	m.Vantages = append([]string{}, slices.Sorted(maps.Keys(vantages))...)
+}
+
+// splitBy returns what the page splits its charts by: the usual grouping, or the first dimension that has several
+// values. The values of each dimension are those that the filters select; without several of any, those of all.
+func (p *Page) splitBy(selected, all []map[string]bool) string {
+	usual := p.groupBy()
+	for _, values := range [][]map[string]bool{selected, all} {
+		split := ""
+		for i, name := range p.dimensions {
+			if len(values[i]) > 1 && (split == "" || name == usual) {
+				split = name
+			}
+		}
+		if split != "" {
+			return split
+		}
+	}
+	return usual
 }

@@ -70,7 +70,7 @@ var (
 
 // params holds the parameters of each endpoint.
 var params = map[string][]string{
-	"meta": nil, "now": filterParams, "events": filterParams, "trends": groupParams,
+	"meta": {paramWhere, paramVantage}, "now": filterParams, "events": filterParams, "trends": groupParams,
 	"distributions": append(slices.Clone(groupParams), paramCDF),
 	"heatmap":       append(slices.Clone(filterParams), paramIndicator),
 	"load":          filterParams, "prompts": filterParams, "worst": filterParams,
@@ -106,7 +106,7 @@ func (p *Page) parse(endpoint string, r *http.Request) (*query, error) {
 	if q.filter, err = p.parseFilter(values); err != nil {
 		return nil, err
 	}
-	if hasFilters(endpoint) {
+	if endpoint != "compare" { // which reads its own
 		if err := q.parseVantage(); err != nil {
 			return nil, err
 		}

@@ -22,7 +22,7 @@ export interface Meta {
   dimensions: {name: string; values: string[]; more: number}[];
   vantages: string[];
   outcomes: string[];
-  group_by: string;
+  split_by: string;
   slos: SLO[];
   series: {held: number; limit: number};
   history: {since: Maybe; memory_bytes: number; max_memory_bytes: number; coarsened: boolean};

@@ -11,11 +11,8 @@ export const maxGroups = 6; // the colours of the theme that stay apart for ever
 export const groupings = ({dimensions, vantages, outcomes}: Meta): {name: string; values: string[]}[] =>
   [...dimensions, {name: 'vantage', values: vantages}, {name: 'outcome', values: outcomes}];
 
-/** Returns what splits the charts if the user did not choose: the model, or the first dimension that has several values. */
-export function defaultSplit({group_by: usual, dimensions}: Meta): string {
-  const several = dimensions.filter(({values}) => values.length > 1).map(({name}) => name);
-  return several.includes(usual) ? usual : several[0] ?? usual;
-}
+/** Returns what splits the charts if the user did not choose. */
+export const defaultSplit = ({split_by: usual}: Meta): string => usual;
 
 export const splitBy = (view: View, meta: Meta): string => view.get('by') || defaultSplit(meta);
 

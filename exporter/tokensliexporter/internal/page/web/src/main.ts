@@ -66,17 +66,22 @@ class Page {
   }
 
   private async loadMeta(): Promise<boolean> {
+    let meta: Meta;
     try {
-      this.meta = await read<Meta>('meta');
+      meta = await read<Meta>('meta', this.view.selection).catch((error: unknown) =>
+        (error instanceof ApiError && error.status === 400 ? read<Meta>('meta') : Promise.reject(error))); // the sections name the wrong filter
     } catch (error) {
       if (!this.meta) this.failed(error);
       return false;
     }
-    this.header.update(this.meta);
-    this.footer(this.meta);
-    this.now.reserve(this.meta.slos);
-    this.trends.reserve(this.meta);
-    if (this.meta.history.since === null) this.show('empty');
+    const another = this.meta !== null && this.meta.split_by !== meta.split_by;
+    this.meta = meta;
+    if (another) this.refresher.refresh();
+    this.header.update(meta);
+    this.footer(meta);
+    this.now.reserve(meta.slos);
+    this.trends.reserve(meta);
+    if (meta.history.since === null) this.show('empty');
     else this.show(this.view.get('request') ? `request ${this.view.get('request')}` : 'numbers');
     return true;
   }
@@ -102,6 +107,7 @@ class Page {
 
   private changed(): void {
     if (!this.meta) return;
+    void this.loadMeta(); // filters change what splits the charts
     this.header.update(this.meta);
     this.header.state(this.live.state, this.last?.time ?? null);
     if (this.mode !== 'empty') this.show(this.view.get('request') ? `request ${this.view.get('request')}` : 'numbers');

@@ -76,6 +76,13 @@ export class View {
     return query;
   }
 
+  /** Returns the filters that decide what splits the charts. */
+  get selection(): URLSearchParams {
+    const query = this.query();
+    for (const name of ['range', 'end', 'outcome']) query.delete(name);
+    return query;
+  }
+
   /** Returns the address of this view with one parameter changed. */
   href(name: string, value: string): string {
     const parameters = new URLSearchParams(this.parameters);
