@@ -52,6 +52,7 @@ type requestNumbers struct {
 	Stalls             number            `json:"stalls"`
 	StallDuration      number            `json:"stall_duration"`
 	LargestGap         number            `json:"largest_gap"`
+	OpenTail           number            `json:"open_tail"`
 	SLOsBreached       []string          `json:"slos_breached"`
 	HasStrip           bool              `json:"has_strip"`
 }
@@ -88,7 +89,13 @@ func (p *Page) request(q *query) (any, error) {
 			"take an ID from " + root + "requests: only the slowest requests of the last 24 hours are held, and none from before a restart",
 		}
 	}
-	return map[string]any{"request": p.numbersOf(r), "strip": stripOf(r)}, nil
+	answer, chunks := p.numbersOf(r), stripOf(r)
+	if gap := chunks.largestGap(); !math.IsNaN(float64(answer.OpenTail)) {
+		answer.LargestGap = max(gap, answer.OpenTail)
+	} else if gap > 0 {
+		answer.LargestGap = gap
+	}
+	return map[string]any{"request": answer, "strip": chunks}, nil
 }
 
 func (p *Page) numbersOf(r *slowest.Entry) requestNumbers {
@@ -100,8 +107,11 @@ func (p *Page) numbersOf(r *slowest.Entry) requestNumbers {
 		TimeToFirstToken: value(numbers.TimeToFirstToken), TimePerOutputToken: value(numbers.TimePerOutputToken),
 		Queue: value(numbers.QueueDuration), Prefill: value(numbers.PrefillDuration), Decode: value(numbers.DecodeDuration), Network: value(numbers.NetworkDuration),
 		InputTokens: number(r.InputTokens), CachedInputTokens: number(r.CachedTokens), OutputTokens: number(r.OutputTokens),
-		Stalls: number(r.Stalls), StallDuration: number(r.StallSeconds), LargestGap: number(r.LargestGap),
+		Stalls: number(r.Stalls), StallDuration: number(r.StallSeconds), LargestGap: number(r.LargestGap), OpenTail: number(openTailOf(r)),
 		SLOsBreached: append([]string{}, r.Breached...), HasStrip: len(r.Timeline) > 0,
+	}
+	if !math.IsNaN(float64(n.OpenTail)) {
+		n.LargestGap = n.OpenTail
 	}
 	for i, name := range p.dimensions {
 		if r.Dimensions[i] != "" {
@@ -130,8 +140,8 @@ func known(text string) *string {
 // reasonStalls is the reason of a request that spent most of its time in stalls.
 const reasonStalls = "stalls"
 
-// reasonOf returns where most of a request's time went, or nil if no phase is known. Stalls
-// are part of decode.
+// reasonOf returns where most of a request's time went, or nil if no phase is known, or if the request waited for longer at
+// its end. Stalls are part of decode.
 func reasonOf(r *slowest.Entry) (reason *string) {
 	stalled := r.StallSeconds
 	if math.IsNaN(stalled) {
@@ -151,6 +161,9 @@ func reasonOf(r *slowest.Entry) (reason *string) {
 		if phase.time > most && (phase.name != reasonStalls || phase.time > 0) {
 			most, reason = phase.time, &phase.name
 		}
+	}
+	if openTailOf(r) > most && reason != nil && *reason != reasonStalls { // stalls may include the tail
+		return nil
 	}
 	return reason
 }

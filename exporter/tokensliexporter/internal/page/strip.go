@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/slowest"
+	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
@@ -40,23 +41,35 @@ func stripOf(r *slowest.Entry) *strip {
 		s.Channels = append(s.Channels, walk.Channel().String())
 	}
 	if r.Stalls > 0 {
-		s.Stalled = s.longestGaps(int(r.Stalls))
+		s.Stalled = s.stalls(r)
 	}
 	return s
 }
 
-// longestGaps returns the chunks after the n longest gaps, in their order. Stalls are the
-// gaps above a threshold, so they are the longest ones.
-func (s *strip) longestGaps(n int) []int {
-	if len(s.At) < 2 {
-		return []int{}
+// largestGap returns the longest time between two chunks, 0 without a strip or with one chunk.
+func (s *strip) largestGap() (gap number) {
+	if s == nil {
+		return 0
 	}
-	chunks := make([]int, len(s.At)-1)
-	for i := range chunks {
-		chunks[i] = i + 1
+	for i := 1; i < len(s.At); i++ {
+		gap = max(gap, s.At[i]-s.At[i-1])
+	}
+	return gap
+}
+
+// stalls returns the chunks before which the stream stalled, in their order. Stalls are the gaps above a threshold, so they
+// are the longest ones. The wait at the end of a cancelled request may be one of them, and is before no chunk.
+func (s *strip) stalls(r *slowest.Entry) []int {
+	chunks := []int{}
+	for i := 1; i < len(s.At); i++ {
+		chunks = append(chunks, i)
 	}
 	gap := func(chunk int) number { return s.At[chunk] - s.At[chunk-1] }
 	slices.SortFunc(chunks, func(a, b int) int { return cmp.Compare(gap(b), gap(a)) })
+	n := int(r.Stalls)
+	if n <= len(chunks) && r.Outcome == series.Cancelled && number(tailOf(r)) >= gap(chunks[n-1]) {
+		n--
+	}
 	chunks = chunks[:min(n, len(chunks))]
 	slices.Sort(chunks)
 	return chunks

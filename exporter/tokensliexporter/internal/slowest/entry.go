@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
@@ -30,6 +31,7 @@ type Entry struct {
 	Stalls          float64
 	StallSeconds    float64
 	LargestGap      float64 // seconds
+	NoToken         bool    // it is known that no token came
 	Breached        []string
 	Timeline        []byte // encoded by package timeline, nil without one
 	TimelineDropped bool   // at the limit of memory
@@ -63,6 +65,9 @@ func (r *Entry) is(other *series.Contribution) bool {
 // Value returns a quantity that has one value per request.
 func (r *Entry) Value(q numbers.ID) float64 { return r.values[q] }
 
+// firstToken is the index of the time to first token among the indicators.
+var firstToken = slices.Index(numbers.Indicators[:], numbers.TimeToFirstToken)
+
 // newRequest copies a request, whose memory the caller reuses.
 func newRequest(r *series.Contribution, facts Facts) *Entry {
 	c := &Entry{
@@ -72,7 +77,7 @@ func newRequest(r *series.Contribution, facts Facts) *Entry {
 		InputTokens: count(r, numbers.InputTokens), CachedTokens: count(r, numbers.CachedInputTokens),
 		OutputTokens: count(r, numbers.OutputTokens),
 		Stalls:       count(r, numbers.StallCount), StallSeconds: count(r, numbers.StallDuration),
-		LargestGap: math.NaN(),
+		LargestGap: math.NaN(), NoToken: r.Latency.Absences[firstToken] == latency.NoToken,
 	}
 	for _, v := range r.Dimensions {
 		c.Dimensions = append(c.Dimensions, strings.Clone(v))

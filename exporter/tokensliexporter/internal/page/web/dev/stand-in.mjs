@@ -34,7 +34,7 @@ const request = i => ({
   id: `r${i}`, time: Date.now() / 1000 - 17 * i, dimensions: {'service.name': 'chat', 'gen_ai.provider.name': 'vllm', [model]: models[i % 3][0], 'gen_ai.operation.name': 'chat'},
   vantage: 'server', outcome: i === 3 ? 'error' : 'success', trace_id: '4bf92f3577b34da6a3ce929d0e0e4736', span_id: '00f067aa0ba902b7', trace_link: 'https://jaeger.example/trace/4bf92f3577b34da6a3ce929d0e0e4736',
   reason: ['decode', 'stalls', 'prefill', 'queue'][i % 4], request_duration: 22 - i, time_to_first_token: 0.4 + i % 4, time_per_output_token: 0.04, queue: 0.1 + i % 4 / 2, prefill: 0.3 + i % 4 / 2, decode: 20 - i, network: 0.01,
-  input_tokens: 812, cached_input_tokens: 256, output_tokens: 400, stalls: i % 4 === 1 ? 2 : 0, stall_duration: i % 4 === 1 ? 2.9 : 0, largest_gap: 1.8, slos_breached: ['chat-ttft'], has_strip: true,
+  input_tokens: 812, cached_input_tokens: 256, output_tokens: 400, stalls: i % 4 === 1 ? 2 : 0, stall_duration: i % 4 === 1 ? 2.9 : 0, largest_gap: i === 3 ? 8 : 1.8, open_tail: i === 3 ? 8 : null, slos_breached: ['chat-ttft'], has_strip: true,
   error_type: i === 3 ? 'timeout' : null, status: i === 3 ? '504' : '200', replica: `10.0.0.${i}:8000`, source: 'openllmetry', estimated: i % 2 ? ['time_to_first_token'] : [],
 });
 const strip = i => {

@@ -129,7 +129,7 @@ export interface RequestNumbers {
   request_duration: Maybe; time_to_first_token: Maybe; time_per_output_token: Maybe;
   queue: Maybe; prefill: Maybe; decode: Maybe; network: Maybe;
   input_tokens: Maybe; cached_input_tokens: Maybe; output_tokens: Maybe;
-  stalls: Maybe; stall_duration: Maybe; largest_gap: Maybe;
+  stalls: Maybe; stall_duration: Maybe; largest_gap: Maybe; open_tail: Maybe;
   slos_breached: string[]; has_strip: boolean;
 }
 export interface Requests { range: Range; slowest: string; requests: RequestNumbers[] }

@@ -3,7 +3,7 @@
 
 import {ApiError, type Maybe, type RequestDetail, type RequestNumbers, type Strip, read} from '../api';
 import {LineChart} from '../charts/lines';
-import {stripCanvas} from '../charts/strip';
+import {isOpen, stripCanvas} from '../charts/strip';
 import {copyButton} from '../controls';
 import {type Child, h} from '../dom';
 import {notice} from '../section';
@@ -35,15 +35,15 @@ function content(request: RequestNumbers, strip: Strip | null, setting: string):
       fact('Duration', seconds('request.duration', request.request_duration)),
       fact('TTFT', seconds('time_to_first_token', request.time_to_first_token)), fact('TPOT', seconds('time_per_output_token', request.time_per_output_token)),
       ...(['network', 'queue', 'prefill', 'decode'] as const).map(phase => fact(phase.charAt(0).toUpperCase() + phase.slice(1), seconds(`${phase}.duration`, request[phase]))),
-      fact('Longest gap', duration(request.largest_gap)),
+      fact('Longest gap', request.open_tail ? `${duration(request.largest_gap)}, at the end` : duration(request.largest_gap)),
       fact('Stalls', request.stalls ? `${count(request.stalls)}, ${duration(request.stall_duration)}` : count(request.stalls)),
       fact('Input tokens', request.cached_input_tokens ? `${count(request.input_tokens)} (${count(request.cached_input_tokens)} cached)` : count(request.input_tokens)),
       fact('Output tokens', count(request.output_tokens)),
       fact('SLOs breached', request.slos_breached.join(', ') || 'none'))),
     h('div', {class: 'card bigstrip'}, h('div', {class: 'title'}, h('h3', {}, 'Chunks'),
-      h('span', {class: 'muted'}, strip ? `${count(strip.at.length)} chunks${strip.dropped ? `, ${count(strip.dropped)} more left out` : ''} · queue, prefill, then one tick for each chunk; stalls hatched`
+      h('span', {class: 'muted'}, strip ? `${count(strip.at.length)} chunks${strip.dropped ? `, ${count(strip.dropped)} more left out` : ''} · queue, prefill, then one tick for each chunk; hatched: stalls, and the wait at the end of a request that failed or has no end`
         : `The request has no timeline: ${setting.replaceAll('`', '')}.`)),
-    stripCanvas(request, strip, request.request_duration ?? strip?.at.at(-1) ?? 1)),
+    stripCanvas(request, strip, (request.request_duration ?? strip?.at.at(-1) ?? 1) * (isOpen(request) ? 1.1 : 1))),
     strip && strip.at.length > 1 && gaps(strip),
     h('div', {class: 'card'}, h('dl', {class: 'facts text'},
       fact('trace id', request.trace_id ?? missing), fact('span id', request.span_id ?? missing),

@@ -25,7 +25,7 @@ export class SlowestSection implements Section {
   private body = h('tbody');
   private hint = h('div');
   private choice = segments('Rank by', ranks, () => this.view.get('slowest') || 'request_duration', value => this.view.set({slowest: value === 'request_duration' ? '' : value}));
-  readonly element = frame('slowest', 'Slowest requests', 'Each tick is a chunk. Before it: queue and prefill. Hatched: a stall.', [this.choice.element],
+  readonly element = frame('slowest', 'Slowest requests', 'Each tick is a chunk. Before it: queue and prefill. Hatched: a stall, or the wait at the end of a request that failed or has no end.', [this.choice.element],
     h('div', {class: 'card scroll', tabindex: 0, role: 'region', 'aria-label': 'Slowest requests'}, h('table', {class: 'requests'},
       h('thead', {}, this.head), this.body), this.hint));
 
@@ -85,5 +85,6 @@ export function because(request: RequestNumbers): HTMLElement[] {
   }
   if (request.reason && !(request.reason === 'stalls' && request.stalls)) tags.push(h('span', {class: 'tag'}, request.reason));
   if (request.stalls) tags.push(h('span', {class: 'tag bad', title: `${duration(request.stall_duration)} in total`}, `${count(request.stalls)} ${request.stalls === 1 ? 'stall' : 'stalls'}`));
+  if (request.open_tail) tags.push(h('span', {class: 'tag bad', title: 'From the last token, or the start, to the end'}, `no token for ${duration(request.open_tail)}`));
   return tags;
 }
