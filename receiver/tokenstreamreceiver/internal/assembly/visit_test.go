@@ -89,7 +89,7 @@ func TestVisit_CountsTokensSinceTheStart(t *testing.T) {
 		s.Visit(Timeouts{Idle: time.Hour, FirstToken: time.Hour}, func(v *Visited) {
 			all++
 			require.Equal(t, want, v.Tokens, after)
-			require.EqualValues(t, t0, v.Start, after)
+			require.Equal(t, t0, v.Start, after)
 		})
 		require.Equal(t, 1, all, after)
 	}
