@@ -35,11 +35,14 @@ const hostileSize = 64 << 20
 const hostileMemory = 32 << 20
 
 // peakMemory returns the peak resident memory of a process in bytes.
-func (p *process) peakMemory(t *testing.T) int64 {
+func (p *process) peakMemory(t *testing.T) int64 { return p.memory(t, "VmHWM") }
+
+// memory returns a number of bytes from /proc.
+func (p *process) memory(t *testing.T, name string) int64 {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.command.Process.Pid))
 	require.NoError(t, err)
-	found := regexp.MustCompile(`VmHWM:\s*(\d+) kB`).FindSubmatch(status)
+	found := regexp.MustCompile(name + `:\s*(\d+) kB`).FindSubmatch(status)
 	require.NotNil(t, found)
 	kilobytes, err := strconv.ParseInt(string(found[1]), 10, 64)
 	require.NoError(t, err)

@@ -16,33 +16,34 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/exposition"
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
-// A client that breaks off a scrape, while the result is gathered or sent, leaves no
+// A client that breaks off a scrape, while the result is rendered or sent, leaves no
 // goroutine behind and keeps no result.
 func TestCanceledScrapes_LeaveNothingBehind(t *testing.T) {
 	const scrapes = 50
 	e := newServed(t, 20, nil)
-	gather, gathering := e.gather, make(chan struct{}, 100*scrapes)
-	e.gather = func() (exposition, error) {
-		gathering <- struct{}{}
+	render, rendering := e.renderings.render, make(chan struct{}, 100*scrapes)
+	e.renderings.render = func(v variant, unused func() bool) (*exposition.Body, error) {
+		rendering <- struct{}{}
 		time.Sleep(50 * time.Millisecond)
-		return gather()
+		return render(v, unused)
 	}
 	server := httptest.NewServer(e.handler())
 	defer server.Close()
 	before := goleak.IgnoreCurrent()
 	client := &http.Client{Transport: new(http.Transport)}
-	scrape := func(use func(cancel func(), response *http.Response), duringGather bool) {
+	scrape := func(use func(cancel func(), response *http.Response), duringRendering bool) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		if duringGather {
+		if duringRendering {
 			go func() {
 				select {
-				case <-gathering:
+				case <-rendering:
 					cancel()
-				case <-ctx.Done(): // it shared the gather of another scrape
+				case <-ctx.Done(): // it shared the rendering of another scrape
 				}
 			}()
 		}

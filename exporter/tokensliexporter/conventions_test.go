@@ -25,10 +25,9 @@ import (
 // number and sum of the values of histograms.
 func ofConventions(t *testing.T, e *tokenSLI) map[string]string {
 	t.Helper()
-	shown, err := e.gatherer.gather()
-	require.NoError(t, err)
+	shown := e.families(t)
 	all := map[string]string{}
-	for _, family := range shown.families {
+	for _, family := range shown {
 		name, ours := strings.CutPrefix(family.GetName(), "gen_ai_")
 		for _, m := range family.Metric {
 			id := name + "{" + strings.Join(labelsOf(m), ",") + "}"
@@ -232,13 +231,12 @@ func TestConventions_AddUpToOurMetrics(t *testing.T) {
 		}
 		require.NoError(t, e.consume(t.Context(), traces))
 	}
-	shown, err := e.gatherer.gather()
-	require.NoError(t, err)
+	shown := e.families(t)
 	// total returns number and sum of the values of a metric's series that have one of the values of each label.
 	total := func(name string, labels map[string][]string) [2]float64 {
 		t.Helper()
 		sum, found := [2]float64{}, false
-		for _, family := range shown.families {
+		for _, family := range shown {
 			for _, m := range family.Metric {
 				if family.GetName() == name && hasAll(m, labels) {
 					found = true
@@ -308,10 +306,9 @@ func translated(t *testing.T, m numbers.Metric, kind dto.MetricType) string {
 func TestConventions_HaveTheAdvisedBuckets(t *testing.T) {
 	e, _ := unstarted(t, func(c *Config) { c.Shared.Conventions = conventions.Config{GenAI: []string{"v1.41"}} })
 	require.NoError(t, e.consume(t.Context(), batch(call("client", nil), call("server", nil))))
-	shown, err := e.gatherer.gather()
-	require.NoError(t, err)
+	shown := e.families(t)
 	bounds := map[string][]float64{}
-	for _, family := range shown.families {
+	for _, family := range shown {
 		for _, b := range family.Metric[0].GetHistogram().GetBucket() {
 			bounds[family.GetName()] = append(bounds[family.GetName()], b.GetUpperBound())
 		}

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/exporter"
@@ -28,8 +27,8 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/settings"
 )
 
-// Limits of scrapes. Those in progress share at most maxGathers results, so each costs
-// little memory. Further ones are answered with 503.
+// Limits of scrapes. Those in progress share renderings, so each costs little memory. Further ones are answered
+// with 503.
 const (
 	maxConcurrentScrapes = 64
 	maxScrapeTime        = 10 * time.Second
@@ -45,9 +44,9 @@ type tokenSLI struct {
 	selfMetrics *metadata.TelemetryBuilder
 	keeper      *keeper.Keeper
 	gatherer    *gatherer
+	renderings  *renderings
 	compared    *comparisons
-	live        *live                      // nil if the page is off
-	gather      func() (exposition, error) // replaced in tests
+	live        *live // nil if the page is off
 	// scrapeTime limits the time of a response.
 	scrapeTime time.Duration
 
@@ -95,7 +94,7 @@ func newTokenSLI(set exporter.Settings, config *Config) (*tokenSLI, error) {
 	}
 	return &tokenSLI{
 		id: set.ID, config: config, telemetry: set.TelemetrySettings, keeper: k, compared: compared, live: live,
-		selfMetrics: telemetry, gatherer: gatherer, gather: gatherer.gather, scrapeTime: scrapeTime(config),
+		selfMetrics: telemetry, gatherer: gatherer, renderings: newRenderings(gatherer.render, gatherer.company), scrapeTime: scrapeTime(config),
 	}, nil
 }
 
@@ -200,21 +199,6 @@ func (e *tokenSLI) handler() http.Handler {
 	})
 }
 
-// metrics serves the metrics: to Prometheus with new counters at 0, to all others as they are.
-func (e *tokenSLI) metrics() http.Handler {
-	options := promhttp.HandlerOpts{EnableOpenMetrics: true, EnableOpenMetricsTextCreatedSamples: true}
-	gatherer := newSharedGatherer(e.gather)
-	toAll := promhttp.HandlerForTransactional(gatherer, options)
-	toPrometheus := promhttp.HandlerForTransactional(forPrometheus{gatherer}, options)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get(scraperHeader) != "" {
-			toPrometheus.ServeHTTP(w, r)
-		} else {
-			toAll.ServeHTTP(w, r)
-		}
-	})
-}
-
 // shared divides the scrapes among clients.
 func (e *tokenSLI) shared(next http.Handler) http.Handler {
 	scrapes := httpguard.NewShares(maxConcurrentScrapes, e.config.MaxRequestsPerClient)
@@ -269,5 +253,6 @@ func (e *tokenSLI) stopServing(ctx context.Context) error {
 		err = e.server.Close()
 	}
 	e.serving.Wait()
+	e.renderings.close()
 	return err
 }

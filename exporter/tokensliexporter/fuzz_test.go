@@ -40,9 +40,8 @@ func FuzzAttributes(f *testing.F) {
 			attributes[key] = kinds[(i+int(turn))%len(kinds)]
 		}
 		require.NoError(t, e.consume(t.Context(), batch(attributes, with(attributes))))
-		shown, err := e.gatherer.gather()
-		require.NoError(t, err)
-		for _, family := range shown.families {
+		shown := e.families(t)
+		for _, family := range shown {
 			for _, m := range family.Metric {
 				requireWhole(t, m.Histogram)
 				for _, v := range []float64{m.GetCounter().GetValue(), m.GetGauge().GetValue(), m.GetHistogram().GetSampleSum()} {

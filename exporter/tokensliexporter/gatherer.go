@@ -4,15 +4,14 @@
 package tokensliexporter
 
 import (
-	"maps"
-	"slices"
+	"errors"
 	"strconv"
-	"strings"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/model"
 
+	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/exposition"
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
 )
 
@@ -41,17 +40,22 @@ func newGatherer(k *keeper.Keeper, config *Config, compared *comparisons) (*gath
 	return g, err
 }
 
-// exposition is what a scrape shows.
-type exposition struct {
-	families []*dto.MetricFamily // in the order of their names
-	young    young
-}
-
-// gather returns the current metrics.
-func (g *gatherer) gather() (exposition, error) {
-	s := &scrape{gatherer: g, families: map[string]*dto.MetricFamily{}, pairs: map[[2]string]*dto.LabelPair{}, now: time.Now(), young: young{}}
+// render renders the current series in a variant. It returns early, with any result, once unused returns true.
+func (g *gatherer) render(v variant, unused func() bool) (*exposition.Body, error) {
+	s := &scrape{
+		gatherer: g, variant: v, unused: unused, builder: exposition.NewBuilder(v.Format),
+		headers: map[string]*dto.MetricFamily{}, pairs: map[[2]string]*dto.LabelPair{}, now: time.Now(),
+	}
 	keeper.Collect(g.keeper, s.now, s)
 	g.compared.collect(s, s.now)
-	families := slices.SortedFunc(maps.Values(s.families), func(a, b *dto.MetricFamily) int { return strings.Compare(*a.Name, *b.Name) })
-	return exposition{families, s.young}, s.err
+	body, err := s.builder.Body()
+	return body, errors.Join(s.err, err)
+}
+
+// companyPerSeries is a twentieth of the time that a series takes to render.
+const companyPerSeries = 5 * time.Microsecond
+
+// company returns how long a rendering waits for further scrapes, in proportion to what they would cost.
+func (g *gatherer) company() time.Duration {
+	return time.Duration(g.keeper.Engine.Held()) * companyPerSeries
 }

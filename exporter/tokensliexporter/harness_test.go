@@ -23,6 +23,7 @@ import (
 	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/exposition"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadata"
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/keeper/keepertest"
@@ -141,8 +142,16 @@ func (h *harness) scrape(t testing.TB, accept string) (body []byte, contentType 
 func (h *harness) families(t testing.TB, accept string) map[string]*dto.MetricFamily {
 	t.Helper()
 	body, contentType := h.scrape(t, accept)
-	decoder := expfmt.NewDecoder(bytes.NewReader(body), expfmt.ResponseFormat(http.Header{"Content-Type": {contentType}}))
 	all := map[string]*dto.MetricFamily{}
+	for _, family := range decoded(t, bytes.NewReader(body), expfmt.ResponseFormat(http.Header{"Content-Type": {contentType}})) {
+		all[family.GetName()] = family
+	}
+	return all
+}
+
+func decoded(t testing.TB, body io.Reader, format expfmt.Format) (all []*dto.MetricFamily) {
+	t.Helper()
+	decoder := expfmt.NewDecoder(body, format)
 	for {
 		var family dto.MetricFamily
 		err := decoder.Decode(&family)
@@ -150,8 +159,24 @@ func (h *harness) families(t testing.TB, accept string) map[string]*dto.MetricFa
 			return all
 		}
 		require.NoError(t, err)
-		all[family.GetName()] = &family
+		all = append(all, &family)
 	}
+}
+
+// rendered returns a rendering as protobuf, without young zeros.
+func (e *tokenSLI) rendered() (*exposition.Body, error) {
+	return e.gatherer.render(variant{Format: exposition.Format{Type: expfmt.TypeProtoDelim}}, func() bool { return false })
+}
+
+// families returns what such a rendering has, in the order of the names.
+func (e *tokenSLI) families(t testing.TB) []*dto.MetricFamily {
+	t.Helper()
+	body, err := e.rendered()
+	require.NoError(t, err)
+	var b bytes.Buffer
+	_, err = body.WriteTo(&b)
+	require.NoError(t, err)
+	return decoded(t, &b, expfmt.NewFormat(expfmt.TypeProtoDelim))
 }
 
 // theMetric returns the only metric of a family that has these labels. It may have more.

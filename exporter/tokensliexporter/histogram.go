@@ -22,30 +22,42 @@ var (
 	infinity            = math.Inf(1)
 )
 
-// histogram returns a message with native and classic buckets. The scraper uses those
-// that it supports.
-func histogram(d *series.DistributionSnapshot, start *timestamppb.Timestamp) *dto.Histogram {
-	h := &dto.Histogram{SampleCount: proto.Uint64(d.Sketch.Count()), SampleSum: proto.Float64(d.Sketch.Sum()), CreatedTimestamp: start}
-	classic(h, d)
-	native(h, &d.Sketch)
-	return h
+// histogramMessage is a message that is used again for each histogram of a rendering.
+type histogramMessage struct {
+	dto.Histogram
+	buckets []dto.Bucket // those of dto.Histogram.Bucket
+	counts  []uint64     // those of buckets
 }
 
-func classic(h *dto.Histogram, d *series.DistributionSnapshot) {
-	buckets := make([]dto.Bucket, len(d.Classic))
+// set sets the message to a distribution with classic buckets.
+func (h *histogramMessage) set(d *series.DistributionSnapshot, exemplars bool) {
+	h.SampleCount, h.SampleSum = proto.Uint64(d.Sketch.Count()), proto.Float64(d.Sketch.Sum())
+	h.Schema, h.ZeroThreshold, h.ZeroCount = nil, nil, nil
+	h.PositiveSpan, h.PositiveDelta = h.PositiveSpan[:0], h.PositiveDelta[:0]
+	h.classic(d, exemplars)
+}
+
+// classic sets the classic buckets.
+func (h *histogramMessage) classic(d *series.DistributionSnapshot, exemplars bool) {
+	if len(h.buckets) < len(d.Classic) {
+		h.buckets = make([]dto.Bucket, len(d.Classic))
+		h.counts = make([]uint64, len(d.Classic))
+	}
+	h.Bucket, h.Exemplars = h.Bucket[:0], h.Exemplars[:0]
 	cumulative := uint64(0)
 	for i, n := range d.Classic {
 		cumulative += n
-		buckets[i].CumulativeCount = proto.Uint64(cumulative)
-		buckets[i].UpperBound = &infinity
+		h.counts[i] = cumulative
+		bucket := &h.buckets[i]
+		bucket.CumulativeCount, bucket.UpperBound, bucket.Exemplar = &h.counts[i], &infinity, nil
 		if i < len(d.Bounds) {
-			buckets[i].UpperBound = &d.Bounds[i]
+			bucket.UpperBound = &d.Bounds[i]
 		}
-		if i < len(d.Exemplars) && d.Exemplars[i].Set() {
-			buckets[i].Exemplar = exemplar(&d.Exemplars[i])
-			h.Exemplars = append(h.Exemplars, buckets[i].Exemplar)
+		if exemplars && i < len(d.Exemplars) && d.Exemplars[i].Set() {
+			bucket.Exemplar = exemplar(&d.Exemplars[i])
+			h.Exemplars = append(h.Exemplars, bucket.Exemplar)
 		}
-		h.Bucket = append(h.Bucket, &buckets[i])
+		h.Bucket = append(h.Bucket, bucket)
 	}
 	h.Exemplars = latest(h.Exemplars)
 }
@@ -75,10 +87,10 @@ func exemplar(e *series.Exemplar) *dto.Exemplar {
 // span costs as much as they do.
 const largestGap = 2
 
-// native writes a sketch as native buckets of schema 6: spans of adjacent buckets, and
+// native adds a sketch as native buckets of schema 6: spans of adjacent buckets, and
 // each bucket's count as the difference to the bucket before. Prometheus numbers buckets
 // by their upper bound, the sketch by their lower bound, so the index grows by one.
-func native(h *dto.Histogram, values *sketch.Sketch) {
+func (h *histogramMessage) native(values *sketch.Sketch) {
 	h.Schema = &schema
 	h.ZeroThreshold = &zeroThreshold
 	h.ZeroCount = proto.Uint64(values.Zeros())
@@ -100,5 +112,17 @@ func native(h *dto.Histogram, values *sketch.Sketch) {
 		before = int64(n)
 		*span.Length++
 		next = index + 1
+	}
+}
+
+// empty removes the values.
+func (h *histogramMessage) empty() {
+	h.SampleCount, h.SampleSum, h.Exemplars = proto.Uint64(0), proto.Float64(0), nil
+	h.PositiveSpan, h.PositiveDelta = nil, nil
+	if h.ZeroCount != nil {
+		h.ZeroCount = proto.Uint64(0)
+	}
+	for i, bucket := range h.Bucket {
+		h.counts[i], bucket.Exemplar = 0, nil
 	}
 }

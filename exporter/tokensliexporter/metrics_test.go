@@ -70,10 +70,9 @@ func (p *producer) published(t testing.TB, batches ...ptrace.Traces) []pmetric.M
 // native buckets. Percentiles are apart.
 func published(t testing.TB, e *tokenSLI) (exact map[string]any, percentiles map[string]float64) {
 	t.Helper()
-	shown, err := e.gatherer.gather()
-	require.NoError(t, err)
+	shown := e.families(t)
 	exact, percentiles = map[string]any{}, map[string]float64{}
-	for _, family := range shown.families {
+	for _, family := range shown {
 		for _, m := range family.Metric {
 			id := family.GetName() + "{" + strings.Join(labelsOf(m), ",") + "}"
 			switch h := m.Histogram; {
@@ -183,10 +182,9 @@ func TestConsumeMetrics_ExemplarsLinkToTheTracesOfTheProducer(t *testing.T) {
 	for _, metrics := range p.published(t, traces) {
 		require.NoError(t, e.consumeMetrics(t.Context(), metrics))
 	}
-	shown, err := e.gatherer.gather()
-	require.NoError(t, err)
+	shown := e.families(t)
 	linked := map[string]bool{}
-	for _, family := range shown.families {
+	for _, family := range shown {
 		for _, m := range family.Metric {
 			exemplars := append(m.GetHistogram().GetExemplars(), m.GetCounter().GetExemplar())
 			for _, e := range slices.DeleteFunc(exemplars, func(e *dto.Exemplar) bool { return e == nil }) {
@@ -271,7 +269,7 @@ func TestConsumeMetrics_WhileScraped(t *testing.T) {
 	done := make(chan struct{})
 	reading.Go(func() {
 		for {
-			_, _ = e.gatherer.gather()
+			_, _ = e.rendered()
 			e.keeper.Round(t.Context())
 			select {
 			case <-done:

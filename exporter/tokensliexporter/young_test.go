@@ -4,9 +4,7 @@
 package tokensliexporter
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -15,7 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/stretchr/testify/require"
 
@@ -34,15 +31,8 @@ func shown(t *testing.T, e *tokenSLI, header, accept string) map[string]float64 
 	w := httptest.NewRecorder()
 	e.metrics().ServeHTTP(w, r)
 	require.Equal(t, http.StatusOK, w.Code)
-	decoder := expfmt.NewDecoder(w.Body, expfmt.ResponseFormat(w.Header()))
 	samples := map[string]float64{}
-	for {
-		var family dto.MetricFamily
-		err := decoder.Decode(&family)
-		if errors.Is(err, io.EOF) {
-			return samples
-		}
-		require.NoError(t, err)
+	for _, family := range decoded(t, w.Body, expfmt.ResponseFormat(w.Header())) {
 		for _, m := range family.Metric {
 			var labels []string
 			for _, l := range m.Label {
@@ -65,6 +55,7 @@ func shown(t *testing.T, e *tokenSLI, header, accept string) map[string]float64 
 			}
 		}
 	}
+	return samples
 }
 
 // every returns the samples whose name begins with a prefix and holds all parts.

@@ -11,126 +11,21 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 
+	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/exposition"
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/storagetest"
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
-
-// numbered gathers one family, whose name is the number of the gather.
-type numbered struct{ n atomic.Int64 }
-
-func (g *numbered) gather() (exposition, error) {
-	name := strconv.FormatInt(g.n.Add(1), 10)
-	return exposition{families: []*dto.MetricFamily{{Name: &name}}}, nil
-}
-
-// scraped returns the number of the gather that a scrape gets.
-func scraped(t *testing.T, g *sharedGatherer) (number string, done func()) {
-	t.Helper()
-	families, done, err := g.Gather()
-	require.NoError(t, err)
-	return families[0].GetName(), done
-}
-
-func TestSharedGatherer_EachScrapeAloneGathers(t *testing.T) {
-	g := newSharedGatherer(new(numbered).gather)
-	for i := range 3 {
-		got, done := scraped(t, g)
-		require.Equal(t, strconv.Itoa(i+1), got)
-		done()
-	}
-	require.Nil(t, g.latest, "results are released")
-}
-
-// A scrape that arrives during a gather gets the next one: it must see what was recorded
-// before it arrived.
-func TestSharedGatherer_ScrapesDuringAGatherShareTheNext(t *testing.T) {
-	var gathers numbered
-	begun, release := make(chan struct{}), make(chan struct{})
-	g := newSharedGatherer(func() (exposition, error) {
-		begun <- struct{}{}
-		<-release
-		return gathers.gather()
-	})
-	var group sync.WaitGroup
-	got := make(chan string, 50)
-	scrape := func() {
-		families, done, _ := g.Gather()
-		got <- families[0].GetName()
-		done()
-	}
-	group.Go(scrape)
-	<-begun
-	for range 49 {
-		group.Go(scrape)
-	}
-	require.Eventually(t, func() bool {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		return g.next != nil && g.next.users == 49
-	}, time.Minute, time.Millisecond)
-	release <- struct{}{}
-	<-begun
-	release <- struct{}{}
-	group.Wait()
-	close(got)
-	results := map[string]int{}
-	for number := range got {
-		results[number]++
-	}
-	require.Equal(t, map[string]int{"1": 1, "2": 49}, results)
-}
-
-// Slow readers keep at most two results in memory.
-func TestSharedGatherer_ResultsInUseAreLimited(t *testing.T) {
-	var gathers numbered
-	g := newSharedGatherer(gathers.gather)
-	_, firstDone := scraped(t, g)
-	_, secondDone := scraped(t, g)
-	for range 50 {
-		got, done := scraped(t, g)
-		require.Equal(t, "2", got)
-		done()
-	}
-	firstDone()
-	got, done := scraped(t, g)
-	require.Equal(t, "3", got, "there is room again")
-	secondDone()
-	done()
-	require.Zero(t, g.inUse)
-	require.EqualValues(t, 3, gathers.n.Load())
-}
-
-func TestSharedGatherer_SurvivesAPanic(t *testing.T) {
-	var gathers numbered
-	panics := true
-	g := newSharedGatherer(func() (exposition, error) {
-		if panics {
-			panic("broken")
-		}
-		return gathers.gather()
-	})
-	for range 5 {
-		require.Panics(t, func() { _, _, _ = g.Gather() })
-	}
-	panics = false
-	got, done := scraped(t, g)
-	require.Equal(t, "1", got)
-	done()
-	require.Zero(t, g.inUse)
-}
 
 // newServed returns an exporter that was not started, with series of about 90 kB of text.
 func newServed(t *testing.T, series int, change func(*Config)) *tokenSLI {
@@ -151,20 +46,20 @@ func newServed(t *testing.T, series int, change func(*Config)) *tokenSLI {
 	return e
 }
 
-// The messages are shared by encoders of all formats.
-func TestScrape_ConcurrentScrapesGatherAFewTimes(t *testing.T) {
+// Scrapes at once share a rendering for each variant.
+func TestScrape_ConcurrentScrapesRenderAFewTimes(t *testing.T) {
 	e := newServed(t, 3, nil)
 	e.scrapeTime = time.Minute // the race detector slows encoders down
 	e.config.MaxRequestsPerClient = 64
 	const scrapes = 50
-	gather, gathers, arrived := e.gather, atomic.Int64{}, atomic.Int64{}
-	e.gather = func() (exposition, error) {
-		gathers.Add(1)
+	render, rendered, arrived := e.renderings.render, atomic.Int64{}, atomic.Int64{}
+	e.renderings.render = func(v variant, unused func() bool) (*exposition.Body, error) {
+		rendered.Add(1)
 		for arrived.Load() < scrapes {
 			time.Sleep(time.Millisecond)
 		}
-		time.Sleep(100 * time.Millisecond) // the last ones wait for this gathering meanwhile
-		return gather()
+		time.Sleep(100 * time.Millisecond) // the last ones join one that waits meanwhile
+		return render(v, unused)
 	}
 	handler := e.handler()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -194,7 +89,7 @@ func TestScrape_ConcurrentScrapesGatherAFewTimes(t *testing.T) {
 		})
 	}
 	group.Wait()
-	require.LessOrEqual(t, gathers.Load(), int64(5))
+	require.LessOrEqual(t, rendered.Load(), int64(4), "the first, and one for each format")
 	require.NoError(t, e.Shutdown(t.Context()))
 }
 
