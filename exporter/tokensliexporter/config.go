@@ -32,8 +32,8 @@ type Config struct {
 	Server confighttp.ServerConfig `mapstructure:",squash"`
 	// AllowedHosts are further values of the header Host of requests to a loopback address.
 	AllowedHosts []string `mapstructure:"allowed_hosts"`
-	// MaxRequestsPerClient limits the scrapes, and the event streams of the page, of one client while less
-	// than half of all are free. 0 is a tenth.
+	// MaxRequestsPerClient limits the scrapes, the event streams of the page and the requests of its API, of one
+	// client while less than half of all are free. 0 is a tenth.
 	MaxRequestsPerClient int `mapstructure:"max_requests_per_client"`
 	// Shared holds the settings that the token_sli connector has, too.
 	Shared keeper.Config `mapstructure:",squash"`

@@ -73,6 +73,7 @@ func (l *live) open(set exporter.Settings, config *Config, k *keeper.Keeper, com
 		SLOs:         &inprocess.SLOs,
 		Doubts:       &inprocess.Doubts,
 		EventStreams: httpguard.NewShares(page.MaxEventStreams, config.MaxRequestsPerClient),
+		Requests:     httpguard.NewShares(page.MaxWaiting, config.MaxRequestsPerClient),
 		Now:          time.Now,
 	})
 }

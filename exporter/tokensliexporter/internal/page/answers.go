@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/singleflight"
+
+	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 )
 
 // number is a number that may be missing: NaN is null in JSON.
@@ -46,7 +48,8 @@ func invalid(remedy, format string, args ...any) error {
 // takes a few hundred milliseconds of CPU.
 const (
 	maxComputing = 2
-	maxWaiting   = 128
+	// MaxWaiting limits the requests that wait for an answer.
+	MaxWaiting = 128
 	// maxAge is the time for which equal requests get one answer.
 	maxAge = 500 * time.Millisecond
 	// maxCached limits the answers that are kept for this.
@@ -57,7 +60,6 @@ const (
 type answers struct {
 	flights   *singleflight.Group
 	computing chan struct{}
-	waiting   chan struct{}
 	refused   atomic.Int64
 
 	mu     sync.Mutex
@@ -72,8 +74,8 @@ type answer struct {
 func newAnswers() *answers {
 	return &answers{
 		flights:   new(singleflight.Group),
-		computing: make(chan struct{}, maxComputing), waiting: make(chan struct{}, maxWaiting),
-		recent: map[string]answer{},
+		computing: make(chan struct{}, maxComputing),
+		recent:    map[string]answer{},
 	}
 }
 
@@ -86,15 +88,21 @@ func (p *Page) refuse(remedy, format string, args ...any) error {
 // Refused returns the number of requests over a limit.
 func (p *Page) Refused() int64 { return p.answers.refused.Load() }
 
+// admit takes a place for a request, which the caller has to release.
+func (p *Page) admit(r *http.Request) (release func(), err error) {
+	client := httpguard.ClientOf(r.Context())
+	switch p.Requests.Take(client) {
+	case httpguard.Full:
+		return nil, p.refuse("ask again in a few seconds, or less often", "%d requests wait for an answer already", p.Requests.Limit())
+	case httpguard.ShareFull:
+		return nil, p.refuse("ask again in a few seconds, or less often, or raise max_requests_per_client", "this client has its share of requests that wait for an answer already")
+	}
+	return func() { p.Requests.Give(client) }, nil
+}
+
 // get returns the answer to a request.
 func (p *Page) get(request string, compute func() (any, error)) ([]byte, error) {
 	a := p.answers
-	select {
-	case a.waiting <- struct{}{}:
-		defer func() { <-a.waiting }()
-	default:
-		return nil, p.refuse("ask again in a few seconds, or less often", "%d requests wait for an answer already", maxWaiting)
-	}
 	body, err, _ := a.flights.Do(request, func() (any, error) {
 		if body, ok := a.cached(request); ok {
 			return body, nil
@@ -139,6 +147,11 @@ func (a *answers) keep(request string, body []byte) {
 
 // answer returns what an endpoint at a path answers to a request.
 func (p *Page) answer(name, path string, r *http.Request, compute func(*query) (any, error)) ([]byte, error) {
+	release, err := p.admit(r)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	return p.get(path+"?"+r.URL.RawQuery, func() (any, error) {
 		q, err := p.parse(name, r)
 		if err != nil {

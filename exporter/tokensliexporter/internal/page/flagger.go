@@ -44,7 +44,13 @@ func (p *Page) flagger(w http.ResponseWriter, r *http.Request) {
 	for name, value := range hook.Metadata {
 		values.Set(name, value)
 	}
-	err := checkNames(compareParams, values)
+	release, err := p.admit(r)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	defer release()
+	err = checkNames(compareParams, values)
 	var c *comparison
 	if err == nil {
 		c, err = p.comparison(values, p.Now())

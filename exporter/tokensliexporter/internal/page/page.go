@@ -50,7 +50,9 @@ type Options struct {
 	Doubts      *inprocess.Registry[*diagnostics.Doubts]
 	// EventStreams are those that clients may have open.
 	EventStreams *httpguard.Shares
-	Now          func() time.Time
+	// Requests are those that may wait for an answer at a time.
+	Requests *httpguard.Shares
+	Now      func() time.Time
 }
 
 // Page serves the live page and its API.

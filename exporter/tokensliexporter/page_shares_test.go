@@ -1,0 +1,105 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokensliexporter
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
+)
+
+// clientFrom returns a client with an address of its own.
+func clientFrom(t *testing.T, address string) *http.Client {
+	t.Helper()
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
+	transport := &http.Transport{DialContext: dialer.DialContext}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+// status returns the status of an answer, and its body.
+func status(client *http.Client, method, url, body string) (int, string, error) {
+	r, err := http.NewRequest(method, url, strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	response, err := client.Do(r)
+	if err != nil {
+		return 0, "", err
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(answer), err
+}
+
+// A client with 150 connections holds 65 of the 128 places, until less than half is free. The checks of a rollout tool
+// come from elsewhere, and each has a place.
+func TestCompare_IsAnsweredBesideAClientWithManyConnections(t *testing.T) {
+	e, _ := unstarted(t, func(c *Config) { c.Server.NetAddr.Endpoint = testenv.FreeAddress(t) })
+	release := make(chan struct{})
+	e.live.page.Now = func() time.Time { // no answer is computed before
+		<-release
+		return time.Now()
+	}
+	e.scrapeTime = time.Hour // of a response
+	require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
+	api := "http://" + e.config.Server.NetAddr.Endpoint + "/api/v1/"
+
+	greedy := clientFrom(t, "127.0.0.1")
+	statuses := make(chan int, 150)
+	var group sync.WaitGroup
+	for i := range 150 {
+		group.Go(func() {
+			query := url.Values{"where": {fmt.Sprint("gen_ai.request.model=m", i)}}
+			code, answer, err := status(greedy, http.MethodGet, api+"trends?"+query.Encode(), "")
+			if err != nil || code != http.StatusOK && !strings.Contains(answer, "raise max_requests_per_client") {
+				t.Errorf("%d %s %v", code, answer, err)
+			}
+			statuses <- code
+		})
+	}
+	for range 85 {
+		require.Equal(t, http.StatusServiceUnavailable, <-statuses)
+	}
+
+	rollout := clientFrom(t, "127.0.0.2")
+	pair := url.Values{"dimension": {"gen_ai.request.model"}, "baseline": {"a"}, "candidate": {"b"}, "slo": {"all"}}
+	hook := `{"metadata": {"hook": "rollout", "dimension": "gen_ai.request.model", "baseline": "a", "candidate": "b", "slo": "all"}}`
+	checks := make(chan int, 12)
+	for i := range 12 { // a tenth of the places
+		group.Go(func() {
+			method, path, body := http.MethodGet, "compare?"+pair.Encode(), ""
+			if i%2 == 1 {
+				method, path, body = http.MethodPost, "compare/flagger", hook
+			}
+			code, answer, err := status(rollout, method, api+path, body)
+			if err != nil || code != http.StatusOK {
+				t.Errorf("%s: %d %s %v", path, code, answer, err)
+			}
+			checks <- code
+		})
+	}
+	require.Eventually(t, func() bool { return e.live.page.Requests.Held() == 65+12 }, time.Minute, time.Millisecond)
+	code, answer, err := status(rollout, http.MethodPost, api+"compare/flagger", hook)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusServiceUnavailable, code, "a client has a tenth")
+	require.Contains(t, answer, "raise max_requests_per_client")
+
+	close(release)
+	group.Wait()
+	require.Zero(t, e.live.page.Requests.Held())
+	require.EqualValues(t, 86, e.live.page.Refused())
+	require.NoError(t, e.Shutdown(t.Context()))
+}
