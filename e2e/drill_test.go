@@ -70,6 +70,20 @@ var drill = []incident{
 		},
 	},
 	{
+		model: "tenant-errors", about: "all requests of a new tenant fail, on seven of nine engines",
+		alerts: []string{"TokenNearTotalBreach"},
+		wrong: func(engine int, r *llmRequest) {
+			if engine <= 7 {
+				r.tenant, r.failure = "globex", "500"
+			}
+		},
+		steps: []drillStep{
+			{"Slow or failing", map[string]string{"outcome": "error"}},
+			{"Which errors", map[string]string{"cause": "server", "error_type": "500"}},
+			{"Which tenant", map[string]string{"tenant_id": "globex"}},
+		},
+	},
+	{
 		model: "wrong-key", about: "a wrong API key in a loop",
 		alerts: []string{"TokenClientErrors"},
 		wrong:  func(_ int, r *llmRequest) { r.failure = "401" },
