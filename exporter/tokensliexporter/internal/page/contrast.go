@@ -33,8 +33,10 @@ func (c contrast) evidence() (g float64) {
 	all := of + restOf
 	bad := float64(c.bad+c.restBad) / all
 	for _, cell := range [...]struct{ seen, expected float64 }{
-		{float64(c.bad), of * bad}, {float64(c.of - c.bad), of * (1 - bad)},
-		{float64(c.restBad), restOf * bad}, {float64(c.restOf - c.restBad), restOf * (1 - bad)},
+		{float64(c.bad), of * bad},
+		{float64(c.of - c.bad), of * (1 - bad)},
+		{float64(c.restBad), restOf * bad},
+		{float64(c.restOf - c.restBad), restOf * (1 - bad)},
 	} {
 		if cell.seen > 0 {
 			g += 2 * cell.seen * math.Log(cell.seen/cell.expected)

@@ -114,12 +114,16 @@ func TestWorst_AccusesNobodyWithoutCause(t *testing.T) {
 			}
 		}),
 		"only the outcome": {
-			{replica: "a", tenant: "acme", requests: 900, ttft: 0.1}, {replica: "b", tenant: "acme", requests: 900, ttft: 0.1},
-			{replica: "a", tenant: "acme", errorType: "timeout", requests: 100, bad: 100, ttft: 5}, {replica: "b", tenant: "acme", errorType: "timeout", requests: 100, bad: 100, ttft: 5},
+			{replica: "a", tenant: "acme", requests: 900, ttft: 0.1},
+			{replica: "b", tenant: "acme", requests: 900, ttft: 0.1},
+			{replica: "a", tenant: "acme", errorType: "timeout", requests: 100, bad: 100, ttft: 5},
+			{replica: "b", tenant: "acme", errorType: "timeout", requests: 100, bad: 100, ttft: 5},
 		},
 		"only the band": {
-			{replica: "a", tenant: "acme", prompt: "100", requests: 900, ttft: 0.1}, {replica: "b", tenant: "acme", prompt: "100", requests: 900, ttft: 0.1},
-			{replica: "a", tenant: "acme", prompt: "inf", requests: 100, bad: 100, ttft: 5}, {replica: "b", tenant: "acme", prompt: "inf", requests: 100, bad: 100, ttft: 5},
+			{replica: "a", tenant: "acme", prompt: "100", requests: 900, ttft: 0.1},
+			{replica: "b", tenant: "acme", prompt: "100", requests: 900, ttft: 0.1},
+			{replica: "a", tenant: "acme", prompt: "inf", requests: 100, bad: 100, ttft: 5},
+			{replica: "b", tenant: "acme", prompt: "inf", requests: 100, bad: 100, ttft: 5},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
