@@ -24,10 +24,10 @@ func TestLivePage_ScreenshotsAtThreeWidthsInBothThemes(t *testing.T) {
 	p.waitUntilLoaded()
 	for _, width := range []int64{390, 1280, 2560} {
 		for _, scheme := range []string{"light", "dark"} {
-			p.look(width, 9000, scheme)
+			p.look(width, 10000, scheme)
 			p.waitUntil(`document.querySelector('#slowest tbody tr') && document.querySelector('#compare tbody tr') && document.documentElement.dataset.theme === '` + scheme + `'`)
 			height := evaluate[float64](p, `document.querySelector('footer').getBoundingClientRect().bottom`)
-			require.Less(t, height, 9000.)
+			require.Less(t, height, 10000.)
 			p.look(width, int64(height), scheme)
 			time.Sleep(300 * time.Millisecond) // canvases are drawn after the next layout
 			p.screenshot(fmt.Sprintf("page-%d-%s", width, scheme))

@@ -83,6 +83,8 @@ func TestLivePage_OffersTheFiltersInUseOrWithFewValuesAndTheRestBehindOneControl
 	t.Parallel()
 	c := startCollector(t, example(t, "quickstart.yaml"), "--config", writeFile(t, t.TempDir(), "page.yaml", tenDimensions))
 	sendTo(t, c, 60, 10, 10*time.Millisecond, "")
+	few := startPageCollector(t) // before the tab: the page must not outlive it
+	sendBurst(t, few, 20)
 	p := openTab(t, c.pageURL("?where=seven=7"))
 	p.waitUntilLoaded()
 	const shown = `[...document.querySelectorAll('.filters > .field')].filter(field => field.checkVisibility()).map(field => field.dataset.filter)`
@@ -108,11 +110,9 @@ func TestLivePage_OffersTheFiltersInUseOrWithFewValuesAndTheRestBehindOneControl
 	p.waitUntil(shown + `.includes('four')`)
 	require.Equal(t, "More filters (6)", p.text(more+`.textContent`))
 
-	few := startPageCollector(t)
-	sendBurst(t, few, 20)
 	p.open(few.pageURL(""))
 	p.waitUntilLoaded()
-	require.Equal(t, evaluate[int](p, `document.querySelectorAll('.filters > .field').length`), len(evaluate[[]string](p, shown)), "few dimensions are all offered")
+	require.Len(t, evaluate[[]string](p, shown), evaluate[int](p, `document.querySelectorAll('.filters > .field').length`), "few dimensions are all offered")
 	require.True(t, p.is(more+` === undefined`))
 }
 
