@@ -264,9 +264,10 @@ $(JAEGER): dist/jaeger/%/all-in-one: scripts/build-jaeger
 test-jaeger: build $(JAEGER) ## Run each query of docs/traces.md in Jaeger and in jq; needs jq, and 4 minutes for the first build. JAEGER_ARGS=-update redraws the waterfall of the page
 	go test -C e2e -count=1 -tags=jaeger -v . -run='^TestTracesPage' $(JAEGER_ARGS) | grep -vE '^=== (RUN|PAUSE|CONT)'; exit $${PIPESTATUS[0]}
 
+# The tests wait for verdicts, so all of them run at once, on however few processors.
 .PHONY: test-rollouts
-test-rollouts: build ## Run examples/canary with the code of Argo Rollouts and Flagger until there is a verdict: 20 minutes, and 10 for the first build; needs curl
-	go test -C e2e/rollouts -count=1 -timeout=1h -v . | grep -vE '^=== (RUN|PAUSE|CONT)'; exit $${PIPESTATUS[0]}
+test-rollouts: build ## Run examples/canary with the code of Argo Rollouts and Flagger until there is a verdict: 23 minutes, and 10 for the first build; needs curl
+	go test -C e2e/rollouts -count=1 -timeout=1h -parallel=5 -v . | grep -vE '^=== (RUN|PAUSE|CONT)'; exit $${PIPESTATUS[0]}
 
 .PHONY: bench
 bench: ## Run the benchmarks of every package; BENCHTIME and COUNT as in go test

@@ -18,6 +18,7 @@ import (
 	flagger "github.com/fluxcd/flagger/pkg/apis/flagger/v1beta1"
 	flaggercontroller "github.com/fluxcd/flagger/pkg/controller"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 )
 
@@ -44,9 +45,12 @@ var pairs = []*pair{
 	{service: "chat", baseline: "6c8d7f9b5", candidate: "66b5c9f7d", bad: 0.4, phase: argo.AnalysisPhaseFailed, rollback: true, exit: 1},
 }
 
+// tolerated is worse by exactly the tolerance of 1.5 times the odds: 1 bad request for 6 good ones, and for 9 in the baseline.
+var tolerated = &pair{service: "search", baseline: "7d8b49557f", candidate: "f5d97cb66", bad: 1. / 7}
+
 func TestRollouts_ToolsActOnTheVerdict(t *testing.T) {
 	c := startCollector(t)
-	c.send(t, pairs)
+	c.send(t, append(pairs, tolerated))
 	runs := startArgo(t)
 	template := decode[argo.AnalysisTemplate](t, "argo-analysis-template.yaml", c.api)
 	began := time.Now()
@@ -69,6 +73,18 @@ func TestRollouts_ToolsActOnTheVerdict(t *testing.T) {
 			require.Equal(t, p.exit, end.exit, "verdict.sh")
 		})
 	}
+	t.Run("worse by the tolerance", func(t *testing.T) {
+		t.Parallel()
+		run := analyse(t, template, tolerated)
+		limit := intstr.FromInt32(44) // 22 minutes: by then, the difference shows
+		run.Spec.Metrics[0].InconclusiveLimit = &limit
+		result := runs.finish(t, tolerated.service, run)
+		require.Equal(t, argo.AnalysisPhaseInconclusive, result.Phase, "the rollout waits for a person: %s", result.Message)
+		requireFlagger(t, c, tolerated, true, false, false)
+		end := c.script(t.Context(), tolerated, "0")
+		require.Equal(t, 2, end.exit, "verdict.sh")
+		require.Contains(t, end.output, `"reason":"difference"`)
+	})
 	t.Run("a pair without traffic", func(t *testing.T) {
 		t.Parallel()
 		run := analyse(t, template, &pair{baseline: "old", candidate: "new"})
