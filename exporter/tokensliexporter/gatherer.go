@@ -52,7 +52,7 @@ func (g *gatherer) render(v variant, unused func() bool) (*exposition.Body, erro
 	return body, errors.Join(s.err, err)
 }
 
-// companyPerSeries is a twentieth of the time that a series takes to render.
+// companyPerSeries is a tenth of the time that a series takes to render.
 const companyPerSeries = 5 * time.Microsecond
 
 // company returns how long a rendering waits for further scrapes, in proportion to what they would cost.

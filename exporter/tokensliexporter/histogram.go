@@ -25,8 +25,9 @@ var (
 // histogramMessage is a message that is used again for each histogram of a rendering.
 type histogramMessage struct {
 	dto.Histogram
-	buckets []dto.Bucket // those of dto.Histogram.Bucket
-	counts  []uint64     // those of buckets
+	buckets   []dto.Bucket      // those of dto.Histogram.Bucket
+	counts    []uint64          // those of buckets
+	exemplars []exemplarMessage // those of buckets
 }
 
 // set sets the message to a distribution with classic buckets.
@@ -42,6 +43,7 @@ func (h *histogramMessage) classic(d *series.DistributionSnapshot, exemplars boo
 	if len(h.buckets) < len(d.Classic) {
 		h.buckets = make([]dto.Bucket, len(d.Classic))
 		h.counts = make([]uint64, len(d.Classic))
+		h.exemplars = make([]exemplarMessage, len(d.Classic))
 	}
 	h.Bucket, h.Exemplars = h.Bucket[:0], h.Exemplars[:0]
 	cumulative := uint64(0)
@@ -54,7 +56,7 @@ func (h *histogramMessage) classic(d *series.DistributionSnapshot, exemplars boo
 			bucket.UpperBound = &d.Bounds[i]
 		}
 		if exemplars && i < len(d.Exemplars) && d.Exemplars[i].Set() {
-			bucket.Exemplar = exemplar(&d.Exemplars[i])
+			bucket.Exemplar = h.exemplars[i].set(&d.Exemplars[i])
 			h.Exemplars = append(h.Exemplars, bucket.Exemplar)
 		}
 		h.Bucket = append(h.Bucket, bucket)
@@ -74,13 +76,26 @@ func latest(exemplars []*dto.Exemplar) []*dto.Exemplar {
 	return exemplars[max(0, len(exemplars)-maxNativeExemplars):]
 }
 
-func exemplar(e *series.Exemplar) *dto.Exemplar {
-	d := &dto.Exemplar{Value: proto.Float64(e.Value), Timestamp: timestamppb.New(e.Time())}
+// exemplarMessage is a message that is used again for each exemplar of a rendering.
+type exemplarMessage struct {
+	dto.Exemplar
+	span, trace dto.LabelPair
+	at          timestamppb.Timestamp
+}
+
+var spanIDLabel, traceIDLabel = "span_id", "trace_id"
+
+// set sets the message to an exemplar, and returns it.
+func (m *exemplarMessage) set(e *series.Exemplar) *dto.Exemplar {
+	m.at.Seconds, m.at.Nanos = e.Time().Unix(), int32(e.Time().Nanosecond())
+	m.Value, m.Timestamp, m.Label = &e.Value, &m.at, m.Label[:0]
 	if e.SpanID != [8]byte{} {
-		d.Label = append(d.Label, &dto.LabelPair{Name: proto.String("span_id"), Value: proto.String(hex.EncodeToString(e.SpanID[:]))})
+		m.span.Name, m.span.Value = &spanIDLabel, proto.String(hex.EncodeToString(e.SpanID[:]))
+		m.Label = append(m.Label, &m.span)
 	}
-	d.Label = append(d.Label, &dto.LabelPair{Name: proto.String("trace_id"), Value: proto.String(hex.EncodeToString(e.TraceID[:]))})
-	return d
+	m.trace.Name, m.trace.Value = &traceIDLabel, proto.String(hex.EncodeToString(e.TraceID[:]))
+	m.Label = append(m.Label, &m.trace)
+	return &m.Exemplar
 }
 
 // largestGap is the number of empty buckets that are written rather than skipped: a new

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -97,15 +98,29 @@ func (g *renderings) run(v variant, r *rendering) {
 	g.mu.Lock()
 	delete(g.waiting, v)
 	g.mu.Unlock()
+	if r.unused() {
+		return
+	}
+	begun := time.Now()
+	g.fill(v, r)
+	if time.Since(begun) > collectAfter {
+		runtime.GC()
+	}
+}
+
+// collectAfter is the time that a rendering takes whose garbage is collected before the next one begins. Otherwise,
+// renderings of many series would let the heap grow to twice its size, and more.
+const collectAfter = 100 * time.Millisecond
+
+// fill renders for the users.
+func (g *renderings) fill(v variant, r *rendering) {
 	defer close(r.ready)
 	defer func() {
 		if problem := recover(); problem != nil { // as net/http does for the rest of a scrape
 			r.err = fmt.Errorf("rendering the metrics panicked: %v", problem)
 		}
 	}()
-	if !r.unused() {
-		r.body, r.err = g.render(v, r.unused)
-	}
+	r.body, r.err = g.render(v, r.unused)
 }
 
 // close waits for the renderings, which end early as their users leave. None begins later.

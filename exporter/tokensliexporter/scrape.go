@@ -36,6 +36,7 @@ type scrape struct {
 	sample    dto.Metric
 	created   timestamppb.Timestamp
 	counter   dto.Counter
+	exemplar  exemplarMessage
 	gauge     dto.Gauge
 	histogram histogramMessage
 }
@@ -100,7 +101,7 @@ func (s *scrape) Counter(labels []*dto.LabelPair, c *keeper.Counter) {
 	if s.isZero(c.First) {
 		s.counter.Value = proto.Float64(0)
 	} else if c.Exemplar.Set() && s.hasExemplars() {
-		s.counter.Exemplar = exemplar(&c.Exemplar)
+		s.counter.Exemplar = s.exemplar.set(&c.Exemplar)
 	}
 	s.sample.Label, s.sample.Counter, s.sample.Gauge, s.sample.Histogram = labels, &s.counter, nil, nil
 	s.add(c.Metric, dto.MetricType_COUNTER)

@@ -37,13 +37,14 @@ const blockSize = 64 << 10
 type Builder struct {
 	format   Format
 	families map[string]*family // by name
+	lines    lines
 	scratch  []byte
 	err      error
 }
 
 // NewBuilder returns a Builder without samples.
 func NewBuilder(format Format) *Builder {
-	return &Builder{format: format, families: map[string]*family{}}
+	return &Builder{format: format, families: map[string]*family{}, lines: lines{openMetrics: format.Type == expfmt.TypeOpenMetrics}}
 }
 
 // family holds the samples of a family so far.
@@ -70,18 +71,18 @@ func (b *Builder) Add(header *dto.MetricFamily, sample *dto.Metric) {
 		b.families[header.GetName()] = f
 	}
 	f.message.Metric[0] = sample
-	b.encode(f, first)
-	if first { // further samples need none of it
-		f.message.Help, f.message.Unit = nil, nil
+	if first || b.format.Type == expfmt.TypeProtoDelim {
+		b.encode(f, first)
+	} else {
+		f.raw.Write(b.lines.sample(f.raw.AvailableBuffer(), header.GetName(), sample))
 	}
 	if f.raw.Len() >= blockSize {
 		b.compress(f)
 	}
 }
 
-// encode encodes a sample, the first one of a family with the header.
+// encode encodes a sample with the encoders of Prometheus, the first one of a family with the header.
 func (b *Builder) encode(f *family, first bool) {
-	from := f.raw.Len()
 	switch b.format.Type {
 	case expfmt.TypeTextPlain:
 		_, b.err = expfmt.MetricFamilyToText(&f.raw, &f.message)
@@ -94,12 +95,8 @@ func (b *Builder) encode(f *family, first bool) {
 		}
 		b.scratch, b.err = proto.MarshalOptions{}.MarshalAppend(b.scratch[:0], message)
 		f.raw.Write(b.scratch)
-		return
 	default:
 		b.err = fmt.Errorf("unknown format %d", b.format.Type)
-	}
-	if text := f.raw.Bytes()[from:]; !first && b.err == nil { // the line with the type
-		f.raw.Truncate(from + copy(text, text[bytes.IndexByte(text, '\n')+1:]))
 	}
 }
 
