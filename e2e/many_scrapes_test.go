@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var manySeries = flag.Int("many-series", 3000, "series of TestManyScrapes_StayWithinTwiceTheMemory")
+var manySeries = flag.Int("many-series", 10_000, "series of TestManyScrapes_StayWithinTwiceTheMemory")
 
 // manySeriesConfig has a series per tenant, and room for as many as one service may open.
 const manySeriesConfig = `
