@@ -44,7 +44,7 @@ func newGatherer(k *keeper.Keeper, config *Config, compared *comparisons) (*gath
 func (g *gatherer) render(v variant, unused func() bool) (*exposition.Body, error) {
 	s := &scrape{
 		gatherer: g, variant: v, unused: unused, builder: exposition.NewBuilder(v.Format),
-		headers: map[string]*dto.MetricFamily{}, pairs: map[[2]string]*dto.LabelPair{}, now: time.Now(),
+		headers: map[string]*dto.MetricFamily{}, pairs: map[[2]string]*dto.LabelPair{}, now: time.Now(), untilHalf: g.keeper.Engine.Held() / 2,
 	}
 	keeper.Collect(g.keeper, s.now, s)
 	g.compared.collect(s, s.now)

@@ -108,7 +108,7 @@ func (g *renderings) run(v variant, r *rendering) {
 	}
 }
 
-// collectAfter is the time that a rendering takes whose garbage is collected before the next one begins. Otherwise,
+// collectAfter is the time that a rendering takes whose garbage is collected, in its middle and at its end. Otherwise,
 // renderings of many series would let the heap grow to twice its size, and more.
 const collectAfter = 100 * time.Millisecond
 

@@ -4,6 +4,7 @@
 package tokensliexporter
 
 import (
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -31,6 +32,8 @@ type scrape struct {
 	pairs   map[[2]string]*dto.LabelPair // by name and value; messages share them
 	now     time.Time
 	err     error
+	// untilHalf is the number of series until half of them are rendered.
+	untilHalf int
 
 	// The messages of the sample that is added are used again: those of many series take gigabytes.
 	sample    dto.Metric
@@ -42,7 +45,12 @@ type scrape struct {
 }
 
 // Series implements keeper.Sink.
-func (s *scrape) Series(key string, _ time.Time) []*dto.LabelPair { return s.labels(key, s.dimensions) }
+func (s *scrape) Series(key string, _ time.Time) []*dto.LabelPair {
+	if s.untilHalf--; s.untilHalf == 0 && time.Since(s.now) > collectAfter {
+		runtime.GC()
+	}
+	return s.labels(key, s.dimensions)
+}
 
 // Standard implements keeper.Sink.
 func (s *scrape) Standard(key string, _ time.Time) []*dto.LabelPair { return s.labels(key, s.standard) }
@@ -52,15 +60,24 @@ func (s *scrape) labels(key string, dimensions []string) []*dto.LabelPair {
 	if of.Overflow {
 		return s.With(nil, names.LabelOverflow, "true")
 	}
-	labels := s.With(nil, names.LabelVantage, of.Vantage)
+	labels := make([]*dto.LabelPair, 0, len(dimensions)+1)
+	labels = s.insert(labels, names.LabelVantage, of.Vantage)
 	for i, value := range of.Dimensions {
-		labels = s.With(labels, dimensions[i], value)
+		labels = s.insert(labels, dimensions[i], value)
 	}
-	return labels
+	return slices.Clip(labels)
 }
 
-// With implements keeper.Sink.
+// With implements keeper.Sink. It leaves the labels as they are.
 func (s *scrape) With(labels []*dto.LabelPair, name, value string) []*dto.LabelPair {
+	if value == "" {
+		return labels
+	}
+	return s.insert(append(make([]*dto.LabelPair, 0, len(labels)+1), labels...), name, value)
+}
+
+// insert inserts a label, unless its value is empty.
+func (s *scrape) insert(labels []*dto.LabelPair, name, value string) []*dto.LabelPair {
 	if value == "" {
 		return labels
 	}
@@ -71,11 +88,7 @@ func (s *scrape) With(labels []*dto.LabelPair, name, value string) []*dto.LabelP
 		s.pairs[[2]string{name, value}] = pair
 	}
 	at, _ := slices.BinarySearchFunc(labels, name, func(p *dto.LabelPair, name string) int { return strings.Compare(*p.Name, name) })
-	more := make([]*dto.LabelPair, len(labels)+1)
-	copy(more, labels[:at])
-	more[at] = pair
-	copy(more[at+1:], labels[at:])
-	return more
+	return slices.Insert(labels, at, pair)
 }
 
 // add adds the sample to the family of its metric.

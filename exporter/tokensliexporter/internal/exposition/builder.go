@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/klauspost/compress/s2"
 	dto "github.com/prometheus/client_model/go"
@@ -36,19 +37,19 @@ const blockSize = 64 << 10
 type Builder struct {
 	format   Format
 	families map[string]*family // by name
-	lines    lines
 	scratch  []byte
 	err      error
 }
 
 // NewBuilder returns a Builder without samples.
 func NewBuilder(format Format) *Builder {
-	return &Builder{format: format, families: map[string]*family{}, lines: lines{openMetrics: format.Type == expfmt.TypeOpenMetrics}}
+	return &Builder{format: format, families: map[string]*family{}}
 }
 
 // family holds the samples of a family so far.
 type family struct {
-	message dto.MetricFamily // of the sample that is encoded; the first one has the header
+	message dto.MetricFamily // of the sample that is encoded
+	rest    dto.MetricFamily // as message, without the header
 	raw     bytes.Buffer     // encoded, not compressed
 	size    int              // bytes in blocks, uncompressed
 	blocks  [][]byte
@@ -65,32 +66,40 @@ func (b *Builder) Add(header *dto.MetricFamily, sample *dto.Metric) {
 		f = new(family)
 		f.message.Name, f.message.Help, f.message.Type, f.message.Unit = header.Name, header.Help, header.Type, header.Unit
 		f.message.Metric = make([]*dto.Metric, 1)
+		f.rest.Metric = f.message.Metric
 		b.families[header.GetName()] = f
 	}
 	f.message.Metric[0] = sample
-	if first || b.format.Type == expfmt.TypeProtoDelim { // whose messages add up
-		b.encode(f)
-	} else {
-		f.raw.Write(b.lines.sample(f.raw.AvailableBuffer(), header.GetName(), sample))
+	b.encode(f, first)
+	if first { // further samples need none of it
+		f.message.Help, f.message.Unit = nil, nil
 	}
-	f.message.Name, f.message.Help, f.message.Type, f.message.Unit = nil, nil, nil, nil
 	if f.raw.Len() >= blockSize {
 		b.compress(f)
 	}
 }
 
-// encode encodes a message with the encoders of Prometheus.
-func (b *Builder) encode(f *family) {
+// encode encodes a sample, the first one of a family with the header.
+func (b *Builder) encode(f *family, first bool) {
+	from := f.raw.Len()
 	switch b.format.Type {
 	case expfmt.TypeTextPlain:
 		_, b.err = expfmt.MetricFamilyToText(&f.raw, &f.message)
 	case expfmt.TypeOpenMetrics:
 		_, b.err = expfmt.MetricFamilyToOpenMetrics(&f.raw, &f.message, expfmt.WithCreatedLines())
 	case expfmt.TypeProtoDelim:
-		b.scratch, b.err = proto.MarshalOptions{}.MarshalAppend(b.scratch[:0], &f.message)
+		message := &f.message
+		if !first { // parts of a message add up
+			message = &f.rest
+		}
+		b.scratch, b.err = proto.MarshalOptions{}.MarshalAppend(b.scratch[:0], message)
 		f.raw.Write(b.scratch)
+		return
 	default:
 		b.err = fmt.Errorf("unknown format %d", b.format.Type)
+	}
+	if text := f.raw.Bytes()[from:]; !first && b.err == nil { // the line with the type
+		f.raw.Truncate(from + copy(text, text[bytes.IndexByte(text, '\n')+1:]))
 	}
 }
 
@@ -109,8 +118,7 @@ func (b *Builder) block(raw []byte) []byte {
 // Body returns the samples, in the order of the names of their families. The Builder is of no use then.
 func (b *Builder) Body() (*Body, error) {
 	body := new(Body)
-	for _, name := range slices.Sorted(maps.Keys(b.families)) {
-		f := b.families[name]
+	for _, f := range slices.SortedFunc(maps.Values(b.families), func(x, y *family) int { return strings.Compare(x.message.GetName(), y.message.GetName()) }) {
 		b.compress(f)
 		if b.format.Type == expfmt.TypeProtoDelim {
 			body.blocks = append(body.blocks, b.block(protowire.AppendVarint(nil, uint64(f.size))))
