@@ -294,7 +294,7 @@ func (c *coder) packed(chunks *Chunks, numbered bool) {
 
 // isLatest reports whether exact may be the time of the latest chunk. That of the chunk itself may be truncated to a tick.
 func isLatest(exact, ofChunks int64) bool {
-	return checkPlausible(exact) == nil && 0 <= exact-ofChunks && exact-ofChunks < int64(timeline.Tick)
+	return checkPlausible(exact) == nil && exact >= ofChunks && exact/int64(timeline.Tick) == ofChunks/int64(timeline.Tick)
 }
 
 func (c *coder) sequence(chunks *Chunks) {
