@@ -90,17 +90,8 @@ type past struct {
 // history returns the series of a range query's result.
 func (p *prometheus) history(t *testing.T, query string) []past {
 	t.Helper()
-	var answer struct {
-		Data struct {
-			Result []struct {
-				Metric map[string]string
-				Values [][2]any
-			}
-		}
-	}
-	p.ask(t, "query", url.Values{"query": {query}}, &answer)
 	var all []past
-	for _, series := range answer.Data.Result {
+	for _, series := range p.matrix(t, "query", url.Values{"query": {query}}) {
 		first, last := series.Values[0], series.Values[len(series.Values)-1]
 		all = append(all, past{series.Metric, first[0].(float64), last[0].(float64)})
 	}

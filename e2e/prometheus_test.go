@@ -109,6 +109,16 @@ func (p *prometheus) ask(t *testing.T, what string, parameters url.Values, answe
 	require.NoError(t, json.Unmarshal(body, answer))
 }
 
+// matrix returns the series that Prometheus answers with to a question whose answers have samples of several times.
+func (p *prometheus) matrix(t *testing.T, what string, parameters url.Values) []series {
+	t.Helper()
+	var answer struct {
+		Data struct{ Result []series }
+	}
+	p.ask(t, what, parameters, &answer)
+	return answer.Data.Result
+}
+
 // result is one sample of a query's result: a time, and a number or a native histogram.
 type result struct {
 	Metric           map[string]string

@@ -527,16 +527,13 @@ func (p *prometheus) requireNoBackwardStep(t *testing.T, s series) {
 	start, end := s.Values[0][0].(float64), s.Values[len(s.Values)-1][0].(float64)
 	for _, function := range []string{"rate", "increase"} {
 		for _, window := range []string{"2s", "5s", "10m"} {
-			var answer struct {
-				Data struct{ Result []series }
-			}
-			p.ask(t, "query_range", url.Values{
+			result := p.matrix(t, "query_range", url.Values{
 				"query": {fmt.Sprintf("%s(%s[%s])", function, selector, window)},
 				"start": {fmt.Sprintf("%.3f", start)}, "end": {fmt.Sprintf("%.3f", end)}, "step": {"0.25"},
-			}, &answer)
-			require.Len(t, answer.Data.Result, 1, selector)
-			require.Greater(t, len(answer.Data.Result[0].Values), 10)
-			for _, sample := range answer.Data.Result[0].Values {
+			})
+			require.Len(t, result, 1, selector)
+			require.Greater(t, len(result[0].Values), 10)
+			for _, sample := range result[0].Values {
 				require.GreaterOrEqual(t, number(t, sample), 0.0, "%s of %s over %s", function, selector, window)
 			}
 		}
@@ -549,11 +546,7 @@ func (p *prometheus) requireNoBackwardStep(t *testing.T, s series) {
 
 func (p *prometheus) allSeries(t *testing.T, metric string) []series {
 	t.Helper()
-	var answer struct {
-		Data struct{ Result []series }
-	}
-	p.ask(t, "query", url.Values{"query": {metric + "[1h]"}}, &answer)
-	return answer.Data.Result
+	return p.matrix(t, "query", url.Values{"query": {metric + "[1h]"}})
 }
 
 // increase adds up the samples of a counter as Prometheus does: a sample below its

@@ -196,19 +196,10 @@ type sampleAt struct {
 // eachMinute returns what a query answers at each whole minute, by labels.
 func (p *prometheus) eachMinute(t *testing.T, query string, from, to time.Time) map[string][]sampleAt {
 	t.Helper()
-	var answer struct {
-		Data struct {
-			Result []struct {
-				Metric map[string]string
-				Values [][2]any
-			}
-		}
-	}
-	p.ask(t, "query_range", url.Values{
-		"query": {query}, "start": {strconv.FormatInt(from.Truncate(time.Minute).Unix(), 10)}, "end": {strconv.FormatInt(to.Unix(), 10)}, "step": {"60"},
-	}, &answer)
 	all := map[string][]sampleAt{}
-	for _, series := range answer.Data.Result {
+	for _, series := range p.matrix(t, "query_range", url.Values{
+		"query": {query}, "start": {strconv.FormatInt(from.Truncate(time.Minute).Unix(), 10)}, "end": {strconv.FormatInt(to.Unix(), 10)}, "step": {"60"},
+	}) {
 		labels := labelText(series.Metric)
 		for _, value := range series.Values {
 			all[labels] = append(all[labels], sampleAt{time.Unix(int64(value[0].(float64)), 0), number(t, value)})
