@@ -183,6 +183,6 @@ func (s *Sum) addSLO(entry []byte) bool {
 			return false
 		}
 	}
-	s.addVerdicts(name, &verdicts)
+	AddVerdicts(&s.SLOs, name, &verdicts)
 	return true
 }

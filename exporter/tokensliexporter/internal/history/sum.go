@@ -31,13 +31,6 @@ type Sum struct {
 // Verdicts counts requests by slo.Verdict.
 type Verdicts [slo.Verdicts]uint64
 
-// Add adds more requests.
-func (v *Verdicts) Add(more *Verdicts) {
-	for verdict, n := range more {
-		v[verdict] += n
-	}
-}
-
 // Part holds distributions of a Sum.
 type Part struct {
 	quantities [Quantities]sketch.Sketch
@@ -98,7 +91,7 @@ func (s *Sum) Merge(other *Sum) {
 		s.Counts[c] += n
 	}
 	for name, verdicts := range other.SLOs {
-		s.addVerdicts([]byte(name), verdicts)
+		AddVerdicts(&s.SLOs, name, verdicts)
 	}
 }
 
@@ -110,17 +103,19 @@ func (s *Sum) Verdicts(slo string) (v Verdicts) {
 	return v
 }
 
-// addVerdicts takes the name in bytes, so that an SLO that the sum has costs no allocation.
-func (s *Sum) addVerdicts(slo []byte, more *Verdicts) {
-	sum := s.SLOs[string(slo)]
+// AddVerdicts adds the requests of an SLO to a map, which may be nil. An SLO that the map has costs no allocation.
+func AddVerdicts[Name string | []byte](slos *map[string]*Verdicts, slo Name, more *Verdicts) {
+	sum := (*slos)[string(slo)]
 	if sum == nil {
-		if s.SLOs == nil {
-			s.SLOs = map[string]*Verdicts{}
+		if *slos == nil {
+			*slos = map[string]*Verdicts{}
 		}
 		sum = new(Verdicts)
-		s.SLOs[string(slo)] = sum
+		(*slos)[string(slo)] = sum
 	}
-	sum.Add(more)
+	for verdict, n := range more {
+		sum[verdict] += n
+	}
 }
 
 // addGain adds what a series gained, each outcome to the part of its own.
@@ -141,6 +136,6 @@ func (s *Sum) addGain(g *series.Gain) {
 		s.Counts[c] += n
 	}
 	for _, slo := range g.SLOs {
-		s.addVerdicts([]byte(slo.Name), (*Verdicts)(&slo.Requests))
+		AddVerdicts(&s.SLOs, slo.Name, (*Verdicts)(&slo.Requests))
 	}
 }

@@ -19,20 +19,13 @@ type tally struct {
 	slos     map[string]*history.Verdicts
 }
 
-func newTally() *tally { return &tally{slos: map[string]*history.Verdicts{}} }
-
 func (t *tally) add(sum *history.Sum) {
 	t.requests += total(sum)
 	for i, quantity := range slowestOf {
 		t.speed[i].Merge(sum.Parts[0].Of(quantity))
 	}
 	for name, more := range sum.SLOs {
-		verdicts := t.slos[name]
-		if verdicts == nil {
-			verdicts = new(history.Verdicts)
-			t.slos[name] = verdicts
-		}
-		verdicts.Add(more)
+		history.AddVerdicts(&t.slos, name, more)
 	}
 }
 
@@ -50,7 +43,7 @@ type tallies struct {
 // outcome or a number of the request decides, such as `error.type` or a band, does not say where a fault is.
 func (p *Page) newTallies(q *query) *tallies {
 	t := &tallies{
-		filter: &q.filter, want: q.filter.together(slowestOf[:]...), everything: newTally(), known: map[history.Key][]*tally{},
+		filter: &q.filter, want: q.filter.together(slowestOf[:]...), everything: new(tally), known: map[history.Key][]*tally{},
 	}
 	for i, name := range p.dimensions {
 		switch d := &p.Dimensions[i]; {
@@ -90,7 +83,7 @@ func (t *tallies) of(key history.Key) []*tally {
 		for i, index := range t.dimensions {
 			value := dimension(&labels, index)
 			if t.groups[i][value] == nil {
-				t.groups[i][value] = newTally()
+				t.groups[i][value] = new(tally)
 			}
 			all = append(all, t.groups[i][value])
 		}
