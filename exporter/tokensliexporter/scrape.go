@@ -65,15 +65,12 @@ func (s *scrape) labels(key string, dimensions []string) []*dto.LabelPair {
 	for i, value := range of.Dimensions {
 		labels = s.insert(labels, dimensions[i], value)
 	}
-	return slices.Clip(labels)
+	return labels
 }
 
-// With implements keeper.Sink. It leaves the labels as they are.
+// With implements keeper.Sink.
 func (s *scrape) With(labels []*dto.LabelPair, name, value string) []*dto.LabelPair {
-	if value == "" {
-		return labels
-	}
-	return s.insert(append(make([]*dto.LabelPair, 0, len(labels)+1), labels...), name, value)
+	return s.insert(slices.Clip(labels), name, value) // into a copy
 }
 
 // insert inserts a label, unless its value is empty.
