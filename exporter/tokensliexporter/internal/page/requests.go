@@ -90,9 +90,7 @@ func (p *Page) request(q *query) (any, error) {
 		}
 	}
 	answer, chunks := p.numbersOf(r), stripOf(r)
-	if gap := chunks.largestGap(); !math.IsNaN(float64(answer.OpenTail)) {
-		answer.LargestGap = max(gap, answer.OpenTail)
-	} else if gap > 0 {
+	if gap := chunks.largestGap(); gap > 0 && !(answer.OpenTail >= gap) { // it may be unknown
 		answer.LargestGap = gap
 	}
 	return map[string]any{"request": answer, "strip": chunks}, nil
