@@ -39,8 +39,8 @@ type Answer struct {
 	Reason              Reason
 	Hint                string // a sentence for people
 	Baseline, Candidate ArmAnswer
-	// Ratio is the odds ratio of bad requests, candidate over baseline. It has no estimate as long as no window tells
-	// the arms apart.
+	// Ratio is the odds ratio of bad requests, candidate over baseline. Its estimate is NaN until a window has requests of both
+	// arms, some of them bad and some good.
 	Ratio Interval
 	// PercentileRatio is the candidate's percentile over the baseline's, if the pair has one.
 	PercentileRatio Interval
