@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// make test-rollouts waits for verdicts.
+// make suite-rollouts waits for verdicts.
 func TestExampleCanary_EvidenceBeginsWithTheFirstQuestionAndSurvivesARestart(t *testing.T) {
 	t.Parallel()
 	exampleEnvironment(t)

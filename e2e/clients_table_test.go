@@ -120,7 +120,7 @@ var measured = regexp.MustCompile(`[\d.]+ ms`)
 // require compares the table with that in docs/sources.md, except for measured times. To
 // rewrite it:
 //
-//	make test-clients CLIENTS_ARGS=-update
+//	make suite-clients ARGS=-update
 func (table *resultTable) require(t *testing.T) {
 	t.Helper()
 	written := tableHead[1:] + table.rows.String()

@@ -136,7 +136,7 @@ type ran struct {
 func (l library) run(t *testing.T) ran {
 	t.Helper()
 	folder, files := clientsFolder(t), t.TempDir()
-	require.DirExists(t, filepath.Join(folder, "node_modules"), "the libraries are not installed; run: make test-clients")
+	require.DirExists(t, filepath.Join(folder, "node_modules"), "the libraries are not installed; run: make suite-clients")
 	sent, derived := filepath.Join(files, "sent.jsonl"), filepath.Join(files, "derived.jsonl")
 	server, otlp := startModelServer(t), freeAddress(t)
 	for name, value := range map[string]string{

@@ -43,7 +43,7 @@ func packageFile(t *testing.T, folder, pattern string) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(testenv.Root(t), "dist", folder, pattern))
 	require.NoError(t, err)
-	require.Len(t, files, 1, "run make test-packages, which builds dist/%s/%s", folder, pattern)
+	require.Len(t, files, 1, "run make suite-packages, which builds dist/%s/%s", folder, pattern)
 	return files[0]
 }
 

@@ -22,7 +22,7 @@ import (
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
 )
 
-// The defaults are the short form, for CI. `make test-soak` is the long one.
+// The defaults are the short form, for CI. `make suite-soak` is the long one.
 var (
 	soakWarmup = flag.Duration("soak-warmup", 6*time.Second, "time at twice capacity before the first measurement of TestSoak")
 	soakHalf   = flag.Duration("soak-half", 8*time.Second, "time at half capacity")

@@ -154,7 +154,7 @@ func (u *clientUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // requests has a span.
 func TestTapClients(t *testing.T) {
 	folder := clientsFolder(t)
-	require.DirExists(t, filepath.Join(folder, "node_modules"), "the libraries are not installed; run: make test-clients")
+	require.DirExists(t, filepath.Join(folder, "node_modules"), "the libraries are not installed; run: make suite-clients")
 	upstream := startClientUpstream(t)
 	for library, answers := range tapLibraries {
 		t.Run(library, func(t *testing.T) {

@@ -66,7 +66,7 @@ func checkRatios(file string, groups [][]*path, measured results, again func(gro
 			failures = append(failures, r.check(before, values, func() float64 {
 				pair := slices.DeleteFunc(slices.Clone(group), func(p *path) bool { return p.kind != r.kind && p.kind != r.than })
 				return median(r.each(again(pair)))
-			}, fmt.Sprintf("make bench-e2e BENCH_ARGS='-check -only %q'", r.load), "make bench-peers"))
+			}, fmt.Sprintf("make bench-e2e ARGS='-check -only %q'", r.load), "make suite-bench-peers"))
 		}
 	}
 	return errors.Join(failures...)

@@ -130,7 +130,7 @@ func checkTap(file string, measure func() tapMeasured) error {
 		value := median(measure().ratios(cpuPerChunk, plainProxy, tapPath))
 		fmt.Printf("%s: %s\n", tapRatio, number(value))
 		return value
-	}, "make bench-tap BENCH_ARGS='-check -rounds 1'", "make bench-tap")
+	}, "make suite-bench-tap ARGS='-check -rounds 1'", "make suite-bench-tap")
 }
 
 func (p tapProxy) measure(l tapLoad, measured *collectorProcess) tapResult {

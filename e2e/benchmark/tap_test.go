@@ -152,7 +152,7 @@ func TestCheckTap_FailsUnderTwoThirdsOfTheRecordedRatio(t *testing.T) {
 			return tapMeasured{results: map[string][]tapResult{plainProxy: {{cpuPerChunk: 10}}, tapPath: {{cpuPerChunk: cpu}}}}
 		}
 	}
-	require.ErrorContains(t, caught(func() { try(checkTap(file, of(10))) }), "make bench-tap")
+	require.ErrorContains(t, caught(func() { try(checkTap(file, of(10))) }), "make suite-bench-tap")
 	writeRatios(file, map[string]float64{tapRatio.String(): 0.9})
 	require.Equal(t, map[string]float64{"other": 1, tapRatio.String(): 0.9}, readRatios(file))
 	require.NoError(t, checkTap(file, of(16)), "0.625 of 0.6")

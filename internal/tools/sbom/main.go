@@ -3,7 +3,7 @@
 
 // Command sbom prints the bill of materials of a Go binary in CycloneDX JSON: the
 // modules that the binary itself lists, with their checksums. Licences come from a file
-// with a line "MODULE VERSION LICENCE" for each module, as `make check-licenses` writes.
+// with a line "MODULE VERSION LICENCE" for each module, as `make suite-licenses` writes.
 // The same binary always gives the same output.
 //
 //	sbom BINARY LICENCES
@@ -53,7 +53,7 @@ func run(binary, licencesFile string) error {
 	for _, module := range info.Deps {
 		licence, ok := licences[module.Path]
 		if !ok {
-			return fmt.Errorf("%s has no line for the module %s; run make check-licenses again", licencesFile, module.Path)
+			return fmt.Errorf("%s has no line for the module %s; run make suite-licenses again", licencesFile, module.Path)
 		}
 		used := *module
 		if replaced := module.Replace; replaced != nil && replaced.Sum != "" { // not by a folder

@@ -105,7 +105,7 @@ func TestUpperLimit(t *testing.T) {
 	require.InDelta(t, 1, upperLimit(90, 90), 0)
 }
 
-// The long form: make simulate-canary prints the tables of docs/canary.md.
+// The long form: make suite-canary prints the tables of docs/canary.md.
 func TestSimulate(t *testing.T) {
 	if *runs == 0 {
 		t.Skip("-runs is 0")
