@@ -62,7 +62,7 @@ service:
 `
 
 // remainders returns the events and spans that the self-metrics do not account for. It is
-// the arithmetic of docs/operations.md.
+// the arithmetic of docs/self-metrics.md.
 func (m selfMetrics) remainders() (events, spans int64) {
 	events = m.of("receiver_token_stream_events_accepted") -
 		m.of("receiver_token_stream_events_finished") -
