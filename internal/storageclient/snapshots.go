@@ -113,6 +113,7 @@ func (s *Snapshots[K, V]) restore(ctx context.Context) (notes []byte, err error)
 		s.stored[key] = unknown // the next save deletes it if it is not restored
 		entries = append(entries, storage.GetOperation(s.values.Entry(key)))
 	}
+	s.reindex = len(s.stored) < len(keys) // a damaged index has a key twice
 	if !slices.Equal(dimensions, s.values.Dimensions) {
 		s.reindex = true // series may have the same keys as before
 		return nil, fmt.Errorf("`dimensions` have changed: the saved %s belong to other series", s.values.Name)
