@@ -33,10 +33,10 @@ func (s *Sum) appendCell(dst []byte) []byte {
 			dst = protowire.AppendVarint(protowire.AppendTag(dst, base, protowire.VarintType), n)
 		}
 		for j := range part.quantities {
-			dst = appendSketch(dst, base+quantityOffset+protowire.Number(j), &part.quantities[j])
+			dst = appendSketch(dst, base+quantityOffset+protowire.Number(j), part.quantities[j])
 		}
 		for j := range part.prompts {
-			dst = appendSketch(dst, base+promptOffset+protowire.Number(j), &part.prompts[j])
+			dst = appendSketch(dst, base+promptOffset+protowire.Number(j), part.prompts[j])
 		}
 	}
 	for c, n := range s.Counts {
@@ -60,7 +60,7 @@ func (s *Sum) appendCell(dst []byte) []byte {
 }
 
 func appendSketch(dst []byte, field protowire.Number, s *sketch.Sketch) []byte {
-	if s.Count() == 0 {
+	if s == nil || s.Count() == 0 {
 		return dst
 	}
 	var buffer [1024]byte
@@ -156,12 +156,12 @@ func (s *Sum) addBytes(field protowire.Number, cell []byte, want *Want) int {
 		if part == Skip || want.Quantities>>series.HistoryQuantities[quantity]&1 == 0 {
 			return n
 		}
-		into = &s.Parts[part].quantities[quantity]
+		into = allocated(&s.Parts[part].quantities[quantity])
 	case 0 <= prompt && prompt < series.PromptClasses:
 		if part == Skip || !want.Prompts {
 			return n
 		}
-		into = &s.Parts[part].prompts[prompt]
+		into = allocated(&s.Parts[part].prompts[prompt])
 	default:
 		return -1
 	}

@@ -87,11 +87,11 @@ func requireEqual(t *testing.T, a, b *Sum) {
 		require.InDelta(t, a.Counts[c], b.Counts[c], 1e-6)
 	}
 	for p := range a.Parts {
-		for q := range a.Parts[p].quantities {
-			require.Equal(t, buckets(&a.Parts[p].quantities[q]), buckets(&b.Parts[p].quantities[q]))
+		for _, q := range series.HistoryQuantities {
+			require.Equal(t, buckets(a.Parts[p].Of(q)), buckets(b.Parts[p].Of(q)))
 		}
-		for c := range a.Parts[p].prompts {
-			require.Equal(t, buckets(&a.Parts[p].prompts[c]), buckets(&b.Parts[p].prompts[c]))
+		for c := range series.PromptClasses {
+			require.Equal(t, buckets(a.Parts[p].Prompts(series.PromptClass(c))), buckets(b.Parts[p].Prompts(series.PromptClass(c))))
 		}
 	}
 }

@@ -31,10 +31,10 @@ type Sum struct {
 // Verdicts counts requests by slo.Verdict.
 type Verdicts [slo.Verdicts]uint64
 
-// Part holds distributions of a Sum.
+// Part holds distributions of a Sum. It allocates each when the first value comes, because most sums have few of them.
 type Part struct {
-	quantities [Quantities]sketch.Sketch
-	prompts    [series.PromptClasses]sketch.Sketch
+	quantities [Quantities]*sketch.Sketch
+	prompts    [series.PromptClasses]*sketch.Sketch
 }
 
 // quantityIndex holds the index in series.HistoryQuantities of each quantity.
@@ -45,11 +45,29 @@ var quantityIndex = func() (index [numbers.Distributions]int) {
 	return index
 }()
 
-// Of returns the distribution of one of series.HistoryQuantities.
-func (p *Part) Of(q numbers.ID) *sketch.Sketch { return &p.quantities[quantityIndex[q]] }
+// Of returns the distribution of one of series.HistoryQuantities, only to read.
+func (p *Part) Of(q numbers.ID) *sketch.Sketch { return orEmpty(p.quantities[quantityIndex[q]]) }
 
-// Prompts returns the distribution of time to first token of a class of prompts.
-func (p *Part) Prompts(c series.PromptClass) *sketch.Sketch { return &p.prompts[c] }
+// Prompts returns the distribution of time to first token of a class of prompts, only to read.
+func (p *Part) Prompts(c series.PromptClass) *sketch.Sketch { return orEmpty(p.prompts[c]) }
+
+// empty stands for each distribution that has no value.
+var empty sketch.Sketch
+
+func orEmpty(s *sketch.Sketch) *sketch.Sketch {
+	if s == nil {
+		return &empty
+	}
+	return s
+}
+
+// allocated returns a distribution to add to.
+func allocated(s **sketch.Sketch) *sketch.Sketch {
+	if *s == nil {
+		*s = new(sketch.Sketch)
+	}
+	return *s
+}
 
 // Reset empties the sum and keeps its allocations.
 func (s *Sum) Reset() {
@@ -58,20 +76,16 @@ func (s *Sum) Reset() {
 		*verdicts = Verdicts{}
 	}
 	for i := range s.Parts {
-		part := &s.Parts[i]
-		for j := range part.quantities {
-			resetUsed(&part.quantities[j])
-		}
-		for j := range part.prompts {
-			resetUsed(&part.prompts[j])
-		}
+		reset(s.Parts[i].quantities[:])
+		reset(s.Parts[i].prompts[:])
 	}
 }
 
-// resetUsed does not write to an empty sketch: most are, and they are many.
-func resetUsed(s *sketch.Sketch) {
-	if s.Count() > 0 {
-		s.Reset()
+func reset(sketches []*sketch.Sketch) {
+	for _, s := range sketches {
+		if s != nil {
+			s.Reset()
+		}
 	}
 }
 
@@ -79,19 +93,22 @@ func resetUsed(s *sketch.Sketch) {
 func (s *Sum) Merge(other *Sum) {
 	for i := range other.Parts {
 		s.Requests[i] += other.Requests[i]
-		part, more := &s.Parts[i], &other.Parts[i]
-		for j := range more.quantities {
-			part.quantities[j].Merge(&more.quantities[j])
-		}
-		for j := range more.prompts {
-			part.prompts[j].Merge(&more.prompts[j])
-		}
+		merge(s.Parts[i].quantities[:], other.Parts[i].quantities[:])
+		merge(s.Parts[i].prompts[:], other.Parts[i].prompts[:])
 	}
 	for c, n := range other.Counts {
 		s.Counts[c] += n
 	}
 	for name, verdicts := range other.SLOs {
 		AddVerdicts(&s.SLOs, name, verdicts)
+	}
+}
+
+func merge(into, more []*sketch.Sketch) {
+	for i, s := range more {
+		if s != nil && s.Count() > 0 {
+			allocated(&into[i]).Merge(s)
+		}
 	}
 }
 
@@ -125,11 +142,11 @@ func (s *Sum) addGain(g *series.Gain) {
 		s.Requests[i] += outcome.Requests
 		for j, q := range series.HistoryQuantities {
 			if values := outcome.Distributions[q]; values != nil {
-				part.quantities[j].Merge(values)
+				allocated(&part.quantities[j]).Merge(values)
 			}
 		}
 		for _, p := range outcome.Prompts {
-			part.prompts[p.Class].Add(p.TimeToFirstToken, 1)
+			allocated(&part.prompts[p.Class]).Add(p.TimeToFirstToken, 1)
 		}
 	}
 	for c, n := range g.Counts {
