@@ -6,7 +6,11 @@
 // and its formula.
 package numbers
 
-import "github.com/tokenpulse/tokenpulse/internal/names"
+import (
+	"strings"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+)
 
 // ID identifies a number. It indexes Table.
 type ID uint8
@@ -135,6 +139,15 @@ func (id ID) Attribute() string { return Table[id].Attribute }
 // Name returns the number's attribute as users write it in the configuration, and as lists on
 // spans have it.
 func (id ID) Name() string { return Table[id].Attribute[len(names.Prefix):] }
+
+// APIName returns the name that the HTTP API has for a latency.
+func (id ID) APIName() string {
+	row := id.Row()
+	if row.Phase != "" {
+		return row.Phase
+	}
+	return strings.ReplaceAll(strings.TrimPrefix(row.Metric.Name, names.Prefix), ".", "_")
+}
 
 // IsDistribution reports whether a request has many values of the number.
 func (id ID) IsDistribution() bool { return id == InterTokenLatency || id == InterChunkLatency }

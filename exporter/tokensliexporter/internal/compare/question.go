@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/canary"
-	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 )
 
@@ -113,20 +112,11 @@ var (
 func init() {
 	for _, id := range numbers.Histograms {
 		if row := id.Row(); id < numbers.Singles && row.Unit == numbers.Seconds && !id.OfTrace() {
-			name := NameOf(id)
+			name := id.APIName()
 			Indicators = append(Indicators, name)
 			indicators[name] = id
 		}
 	}
-}
-
-// NameOf returns the name that the API has for a latency.
-func NameOf(id numbers.ID) string {
-	row := id.Row()
-	if row.Phase != "" {
-		return row.Phase
-	}
-	return strings.ReplaceAll(strings.TrimPrefix(row.Metric.Name, names.Prefix), ".", "_")
 }
 
 // key identifies the evidence that answers a question.

@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/compare"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/slowest"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
@@ -60,7 +59,7 @@ type requestNumbers struct {
 func (p *Page) requests(q *query) (any, error) {
 	var names []string
 	for _, quantity := range slowest.Quantities {
-		names = append(names, compare.NameOf(quantity))
+		names = append(names, quantity.APIName())
 	}
 	by, err := q.choice(paramSlowest, names, 0)
 	if err != nil {

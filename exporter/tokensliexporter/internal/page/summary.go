@@ -4,7 +4,6 @@
 package page
 
 import (
-	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/compare"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/history"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
@@ -20,7 +19,7 @@ type indicator struct {
 // indicators holds those of history.
 var indicators = func() (all []indicator) {
 	for _, q := range series.HistoryQuantities {
-		all = append(all, indicator{compare.NameOf(q), q})
+		all = append(all, indicator{q.APIName(), q})
 	}
 	return all
 }()

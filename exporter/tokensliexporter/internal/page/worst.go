@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/compare"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
@@ -88,7 +87,7 @@ func (w *worst) compareSpeed(g standout, group, everything *tally) {
 		}
 		limit := sketch.Index(float64(others))
 		c := contrast{bad: above(values, limit), of: values.Count(), restBad: above(&rest, limit), restOf: rest.Count()}
-		name := compare.NameOf(quantity)
+		name := quantity.APIName()
 		if held := w.Indicators[name]; g.claim(c) && (held == nil || g.evidence > held.evidence) {
 			w.Indicators[name] = &slowGroup{g, p95}
 		}
