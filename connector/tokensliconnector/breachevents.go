@@ -14,11 +14,11 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector/internal/metadata"
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/dedup"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
-	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
 // breaches builds the events of one batch of spans.
@@ -159,16 +159,16 @@ type breach struct {
 
 // breachOf reads entry i of the lists that token_latency wrote. Senders can forge spans:
 // only numbers and short names are copied.
-func breachOf(attributes pcommon.Map, name string, i int) (b breach) {
+func breachOf(own pcommon.Map, name string, i int) (b breach) {
 	b.slo = name
-	indicator, hasIndicator := entryOf(attributes, names.SLOBreachedIndicator, i)
-	threshold, hasThreshold := entryOf(attributes, names.SLOBreachedThreshold, i)
+	indicator, hasIndicator := entryOf(own, names.SLOBreachedIndicator, i)
+	threshold, hasThreshold := entryOf(own, names.SLOBreachedThreshold, i)
 	if hasIndicator && hasThreshold && len(indicator.Str()) <= series.MaxLabelLength {
 		b.indicator, b.threshold = indicator.Str(), threshold.Double()
 		b.limited = threshold.Type() != pcommon.ValueTypeEmpty
 	}
-	if v, ok := attributes.Get(names.Prefix + b.indicator); ok && b.indicator != "" {
-		b.value, b.measured = source.Number(v)
+	if v, ok := own.Get(names.Prefix + b.indicator); ok && b.indicator != "" {
+		b.value, b.measured = attributes.Number(v)
 	}
 	return b
 }

@@ -9,9 +9,9 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/page"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/slowest"
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
-	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
 // maxEstimated limits the names of estimated numbers. There are fewer numbers.
@@ -32,7 +32,7 @@ func factsOf(span ptrace.Span, resource pcommon.Map) slowest.Facts {
 
 // valueOf returns an attribute of a span or of its resource, as labels have it, or "".
 func valueOf(name string, span ptrace.Span, resource pcommon.Map) string {
-	v, ok := source.LookUp(name, span.Attributes(), resource)
+	v, ok := attributes.LookUp(name, span.Attributes(), resource)
 	if !ok {
 		return ""
 	}

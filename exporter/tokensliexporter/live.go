@@ -20,13 +20,13 @@ import (
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/history"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/page"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/slowest"
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
-	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/internal/storageclient"
 )
 
@@ -163,7 +163,7 @@ func timelineOf(span ptrace.Span) []byte {
 	if v, ok := span.Attributes().Get(names.Timeline); ok && v.Type() == pcommon.ValueTypeBytes {
 		return v.Bytes().AsRaw()
 	}
-	return source.PackedOffsets(span)
+	return attributes.PackedOffsets(span.Attributes())
 }
 
 // learn reads the thresholds of the SLOs that the span breached. An SLO without one, such as
@@ -178,7 +178,7 @@ func (l *live) learn(span ptrace.Span) {
 		indicator, threshold := "", math.NaN()
 		if i < indicators.Len() && i < thresholds.Len() {
 			indicator = series.CleanLabel(indicators.At(i).Str())
-			if n, ok := source.Number(thresholds.At(i)); ok && n >= 0 {
+			if n, ok := attributes.Number(thresholds.At(i)); ok && n >= 0 {
 				threshold = n
 			}
 		}

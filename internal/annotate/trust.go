@@ -8,9 +8,9 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
-	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
 // inputs holds the attributes under our prefix that the processor reads, each with a bit of its own.
@@ -31,13 +31,13 @@ var tapInputs = map[string]uint64{
 // returns their number. Any span may carry a vantage; the other inputs belong to a timeline. Of
 // repeated keys, which a valid span does not have, the first stays: readers of the span differ in
 // which one they take.
-func RemoveAnnotations(attributes pcommon.Map) (removed int64) {
-	_, packed := attributes.Get(names.Timeline)
-	_, plain := attributes.Get(names.ChunkOffsets)
+func RemoveAnnotations(own pcommon.Map) (removed int64) {
+	_, packed := own.Get(names.Timeline)
+	_, plain := own.Get(names.ChunkOffsets)
 	withTimeline := packed || plain
-	fromTap := packed && source.Text(attributes, names.Source) == names.SourceTokenTap
+	fromTap := packed && attributes.Text(own, names.Source) == names.SourceTokenTap
 	var seen uint64
-	attributes.RemoveIf(func(name string, _ pcommon.Value) bool {
+	own.RemoveIf(func(name string, _ pcommon.Value) bool {
 		if !strings.HasPrefix(name, names.Prefix) {
 			return false
 		}

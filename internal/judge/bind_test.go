@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
@@ -116,12 +117,12 @@ type derivedRequest struct {
 func (r *derivedRequest) Outcome() string { return r.derived.Outcome }
 func (r *derivedRequest) Cut() bool       { return r.cut }
 func (r *derivedRequest) Mistaken() bool {
-	return slo.IsClientMistake(r.derived.Outcome, source.Status(r.attributes))
+	return slo.IsClientMistake(r.derived.Outcome, attributes.Status(r.attributes))
 }
 func (r *derivedRequest) Number(id numbers.ID) latency.Measure { return r.derived.Measures[id] }
 
 func (r *derivedRequest) Attribute(name string) (pcommon.Value, bool) {
-	return source.LookUp(name, r.attributes, r.resource)
+	return attributes.LookUp(name, r.attributes, r.resource)
 }
 
 // Rules that are bound to the sender's attributes give the verdicts of the annotated span.

@@ -13,10 +13,10 @@ import (
 
 	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/settings"
-	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
@@ -121,7 +121,7 @@ func (c *SLOConfig) threshold(inSeconds bool) (float64, error) {
 		value = float64(d) / float64(time.Second)
 	}
 	switch {
-	case value > 0 && value <= source.MaxNumber:
+	case value > 0 && value <= attributes.MaxNumber:
 		return value, nil
 	case c.Threshold == nil && inSeconds:
 		return 0, fmt.Errorf("`threshold` is missing; %s needs a positive duration with a unit, such as 50ms", c.Indicator)

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
-	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
 // Rules are SLOs, ready to judge requests. They are safe for concurrent use.
@@ -172,7 +172,7 @@ func (m *matcher) number(request Subject) (n float64, ok bool) {
 	if !ok {
 		return 0, false
 	}
-	return source.Number(v)
+	return attributes.Number(v)
 }
 
 // thresholdOf returns the threshold that the request carries if it is valid, or else the configured
@@ -185,11 +185,11 @@ func (r *rule) thresholdOf(request Subject) float64 {
 	if !ok {
 		return r.threshold
 	}
-	own, ok := source.Number(v)
+	own, ok := attributes.Number(v)
 	if d, err := time.ParseDuration(v.Str()); !ok && err == nil {
 		own, ok = float64(d)/float64(time.Second), true
 	}
-	if !ok || !(own > 0 && own <= source.MaxNumber) {
+	if !ok || !(own > 0 && own <= attributes.MaxNumber) {
 		return r.threshold
 	}
 	return own

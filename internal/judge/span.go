@@ -7,11 +7,11 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
-	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
 // annotatedSpan is a request whose numbers are attributes of its span, whether this component or
@@ -22,35 +22,37 @@ type annotatedSpan struct {
 }
 
 func (s *annotatedSpan) Outcome() string { return s.outcome }
-func (s *annotatedSpan) Cut() bool       { return source.Text(s.attributes, names.Cut) == names.CutCollector }
+func (s *annotatedSpan) Cut() bool {
+	return attributes.Text(s.attributes, names.Cut) == names.CutCollector
+}
 
 func (s *annotatedSpan) Mistaken() bool {
-	return s.outcome == names.OutcomeError && slo.IsClientMistake(s.outcome, source.Status(s.attributes))
+	return s.outcome == names.OutcomeError && slo.IsClientMistake(s.outcome, attributes.Status(s.attributes))
 }
 
 func (s *annotatedSpan) Number(id numbers.ID) latency.Measure {
-	return source.Measured(s.attributes, id.Attribute())
+	return attributes.Measured(s.attributes, id.Attribute())
 }
 
 func (s *annotatedSpan) Attribute(name string) (v pcommon.Value, ok bool) {
-	return source.LookUp(name, s.attributes, s.resource)
+	return attributes.LookUp(name, s.attributes, s.resource)
 }
 
 // JudgeSpan writes the verdict of every SLO that applies on a span that is a model call or the root that
 // a trace was rolled up on.
 func (r *Rules) JudgeSpan(span ptrace.Span, resource pcommon.Map) {
-	attributes := span.Attributes()
-	call, rolledUp := source.IsAnnotated(span) && !source.IsRepeated(span), source.IsRolledUp(span)
+	own := span.Attributes()
+	call, rolledUp := attributes.IsAnnotated(span) && !attributes.IsRepeated(span), attributes.IsRolledUp(span)
 	if !call && !rolledUp {
-		removeAllVerdicts(attributes)
+		removeAllVerdicts(own)
 		return
 	}
-	removeVerdicts(attributes, r.defined)
-	request := &annotatedSpan{attributes, resource, source.Text(attributes, names.Outcome)}
+	removeVerdicts(own, r.defined)
+	request := &annotatedSpan{own, resource, attributes.Text(own, names.Outcome)}
 	var room [8]Verdict // avoids an allocation
 	if call {
 		for _, v := range r.Judge(room[:0], request) {
-			r.putVerdict(attributes, v)
+			r.putVerdict(own, v)
 		}
 	}
 	if rolledUp {
@@ -61,8 +63,8 @@ func (r *Rules) JudgeSpan(span ptrace.Span, resource pcommon.Map) {
 			}
 		}
 		for _, v := range r.judgeTrace(room[:0], request) {
-			r.putVerdict(attributes, v)
-			source.List(attributes, names.SLOOfTrace).AppendEmpty().SetStr(v.SLO)
+			r.putVerdict(own, v)
+			attributes.List(own, names.SLOOfTrace).AppendEmpty().SetStr(v.SLO)
 		}
 	}
 }

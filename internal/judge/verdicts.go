@@ -8,9 +8,9 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
-	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
 // verdictNames holds the attribute that lists the SLOs with a verdict.
@@ -26,14 +26,14 @@ var breachedNames = [...]string{names.SLOBreached, names.SLOBreachedIndicator, n
 
 // putVerdict adds an SLO to the list of its verdict. For a breach it also adds the indicator and the
 // threshold, which is empty for the outcome.
-func (r *Rules) putVerdict(attributes pcommon.Map, v Verdict) {
+func (r *Rules) putVerdict(own pcommon.Map, v Verdict) {
 	if v.Verdict == slo.Bad || r.detailed {
-		attributes.PutStr(names.SLOVerdictPrefix+v.SLO, verdictValues[v.Verdict])
+		own.PutStr(names.SLOVerdictPrefix+v.SLO, verdictValues[v.Verdict])
 	}
-	source.List(attributes, verdictNames[v.Verdict]).AppendEmpty().SetStr(v.SLO)
+	attributes.List(own, verdictNames[v.Verdict]).AppendEmpty().SetStr(v.SLO)
 	if v.Verdict == slo.Bad {
-		source.List(attributes, names.SLOBreachedIndicator).AppendEmpty().SetStr(v.Indicator)
-		entry := source.List(attributes, names.SLOBreachedThreshold).AppendEmpty()
+		attributes.List(own, names.SLOBreachedIndicator).AppendEmpty().SetStr(v.Indicator)
+		entry := attributes.List(own, names.SLOBreachedThreshold).AppendEmpty()
 		if names.Prefix+v.Indicator != names.Outcome {
 			entry.SetDouble(v.Threshold)
 		}
@@ -42,15 +42,15 @@ func (r *Rules) putVerdict(attributes pcommon.Map, v Verdict) {
 
 // removeVerdicts removes the verdicts of earlier processors on SLOs that this one defines too. It
 // keeps the verdicts on other SLOs.
-func removeVerdicts(attributes pcommon.Map, defined map[string]bool) {
+func removeVerdicts(own pcommon.Map, defined map[string]bool) {
 	for _, name := range [...]string{names.SLOMet, names.SLONotEligible, names.SLOOfTrace} {
-		if all, ok := source.Listed(attributes, name); ok {
+		if all, ok := attributes.Listed(own, name); ok {
 			all.RemoveIf(func(v pcommon.Value) bool { return defined[v.Str()] })
 		}
-		source.RemoveEmpty(attributes, name)
+		attributes.RemoveEmpty(own, name)
 	}
-	removeBreaches(attributes, defined)
-	attributes.RemoveIf(func(name string, _ pcommon.Value) bool {
+	removeBreaches(own, defined)
+	own.RemoveIf(func(name string, _ pcommon.Value) bool {
 		slo, ok := strings.CutPrefix(name, names.SLOVerdictPrefix)
 		return ok && defined[slo]
 	})
@@ -59,11 +59,11 @@ func removeVerdicts(attributes pcommon.Map, defined map[string]bool) {
 // removeBreaches removes the entries of defined SLOs from each of the breachedNames. If the lists
 // differ in length, entries cannot be assigned to SLOs: the remaining SLOs then get empty indicators
 // and thresholds.
-func removeBreaches(attributes pcommon.Map, defined map[string]bool) {
-	slos, ok := source.Listed(attributes, names.SLOBreached)
+func removeBreaches(own pcommon.Map, defined map[string]bool) {
+	slos, ok := attributes.Listed(own, names.SLOBreached)
 	if !ok {
 		for _, name := range breachedNames {
-			attributes.Remove(name)
+			own.Remove(name)
 		}
 		return
 	}
@@ -72,16 +72,16 @@ func removeBreaches(attributes pcommon.Map, defined map[string]bool) {
 		remove = append(remove, defined[v.Str()])
 	}
 	for _, name := range breachedNames {
-		all, ok := source.Listed(attributes, name)
+		all, ok := attributes.Listed(own, name)
 		if !ok || all.Len() != len(remove) {
-			all = attributes.PutEmptySlice(name)
+			all = own.PutEmptySlice(name)
 			for range remove {
 				all.AppendEmpty()
 			}
 		}
 		i := -1
 		all.RemoveIf(func(pcommon.Value) bool { i++; return remove[i] })
-		source.RemoveEmpty(attributes, name)
+		attributes.RemoveEmpty(own, name)
 	}
 }
 

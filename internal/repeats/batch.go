@@ -7,7 +7,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/tokenpulse/tokenpulse/internal/source"
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 )
 
 // CallsOf returns the calls of a batch that no processor found to be repeats, or nil if they are all of one scope. A batch
@@ -74,7 +74,9 @@ func hasCall(spans ptrace.SpanSlice) bool {
 	return false
 }
 
-func isCall(span ptrace.Span) bool { return source.IsAnnotated(span) && !source.IsRepeated(span) }
+func isCall(span ptrace.Span) bool {
+	return attributes.IsAnnotated(span) && !attributes.IsRepeated(span)
+}
 
 // batch indexes the spans of a batch.
 type batch struct {
@@ -103,7 +105,7 @@ func (b *batch) add(c Call) {
 		at.call = len(b.calls)
 		b.calls = append(b.calls, c)
 	} else {
-		at.agent = source.IsAgent(c.Span.Attributes())
+		at.agent = attributes.IsAgent(c.Span.Attributes())
 	}
 	b.index[key] = at
 }

@@ -9,9 +9,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
-	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
 // Call is a model call of a batch, which a token_latency processor annotated.
@@ -41,21 +41,21 @@ const unknown = -1
 var responseIDs = [...]string{names.GenAIResponseID, "ai.response.id"}
 
 func newCall(c *Call) call {
-	attributes := c.Span.Attributes()
+	own := c.Span.Attributes()
 	read := call{
-		Call: c, vantage: source.Text(attributes, names.Vantage), timing: timingOf(attributes),
-		input: tokens(attributes, names.GenAIInputTokens), output: tokens(attributes, names.GenAIOutputTokens),
+		Call: c, vantage: attributes.Text(own, names.Vantage), timing: timingOf(own),
+		input: tokens(own, names.GenAIInputTokens), output: tokens(own, names.GenAIOutputTokens),
 	}
 	for _, name := range responseIDs {
 		if read.response == "" {
-			read.response = source.Text(attributes, name)
+			read.response = attributes.Text(own, name)
 		}
 	}
 	return read
 }
 
-func tokens(attributes pcommon.Map, name string) int64 {
-	if m := source.Measured(attributes, name); m.Known {
+func tokens(own pcommon.Map, name string) int64 {
+	if m := attributes.Measured(own, name); m.Known {
 		return int64(m.Value)
 	}
 	return unknown
@@ -68,11 +68,11 @@ const (
 	withTimeline
 )
 
-func timingOf(attributes pcommon.Map) int {
-	if HasTimeline(attributes) {
+func timingOf(own pcommon.Map) int {
+	if HasTimeline(own) {
 		return withTimeline
 	}
-	if source.Measured(attributes, numbers.TimeToFirstToken.Attribute()).Known {
+	if attributes.Measured(own, numbers.TimeToFirstToken.Attribute()).Known {
 		return withFirstToken
 	}
 	return withoutTiming
@@ -121,8 +121,8 @@ func (c *call) sameModel(other *call, nested bool) bool {
 }
 
 func modelsOf(span ptrace.Span) [2]string {
-	attributes := span.Attributes()
-	return [2]string{source.Text(attributes, names.GenAIRequestModel), source.Text(attributes, names.GenAIResponseModel)}
+	own := span.Attributes()
+	return [2]string{attributes.Text(own, names.GenAIRequestModel), attributes.Text(own, names.GenAIResponseModel)}
 }
 
 // within reports whether the time of a call lies within that of another, with some slack.

@@ -9,6 +9,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
@@ -26,7 +27,7 @@ var agentgateway = reader{
 		case agentgatewayFirstToken:
 			o.setFirstChunk(durationIn(time.Second, v, &o.Unusable), readerRank)
 		case "http.status": // its spans have no status
-			status, ok := Number(v)
+			status, ok := attributes.Number(v)
 			o.Request.Failed = o.Request.Failed || ok && status >= http.StatusBadRequest
 		}
 	},

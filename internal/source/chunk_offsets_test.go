@@ -12,22 +12,23 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 // withOffsets returns a span of a second with the attributes, of which chunk offsets have a default.
-func withOffsets(t *testing.T, attributes map[string]any) ptrace.Span {
+func withOffsets(t *testing.T, own map[string]any) ptrace.Span {
 	t.Helper()
 	span := ptrace.NewSpan()
 	span.SetStartTimestamp(5_000_000_123)
 	span.SetEndTimestamp(6_000_000_123)
-	require.NoError(t, span.Attributes().FromRaw(attributes))
-	if _, ok := attributes[names.ChunkOffsets]; !ok {
+	require.NoError(t, span.Attributes().FromRaw(own))
+	if _, ok := own[names.ChunkOffsets]; !ok {
 		for _, offset := range []int64{100_001, 200_002} {
 			span.Attributes().GetOrPutEmpty(names.ChunkOffsets)
-			List(span.Attributes(), names.ChunkOffsets).AppendEmpty().SetInt(offset)
+			attributes.List(span.Attributes(), names.ChunkOffsets).AppendEmpty().SetInt(offset)
 		}
 	}
 	return span
@@ -91,7 +92,7 @@ func TestChunkOffsets_Unreadable(t *testing.T) {
 		"34 years":              {offsets(int64(1)<<30*1_000_000 + 1), "tokenpulse.chunk.offsets[0] must be"},
 		"overflows nanoseconds": {offsets(int64(math.MaxInt64)), "tokenpulse.chunk.offsets[0] must be"},
 		"too many": {
-			offsets(make([]any, maxOffsets+1)...),
+			offsets(make([]any, 100_001)...),
 			"tokenpulse.chunk.offsets has 100001 values; send at most 100000, and the number of further chunks in tokenpulse.chunk.dropped",
 		},
 		"tokens of another length":   {map[string]any{names.ChunkTokens: []any{int64(1)}}, "tokenpulse.chunk.tokens has 1 values and tokenpulse.chunk.offsets 2"},

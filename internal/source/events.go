@@ -6,6 +6,7 @@ package source
 import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
@@ -82,7 +83,7 @@ func (o *Observation) tokensOf(event ptrace.SpanEvent) uint32 {
 	if !ok {
 		return 1
 	}
-	n, ok := Integer(v)
+	n, ok := attributes.Integer(v)
 	if !ok || n < 0 || n > timeline.MaxTokensPerChunk {
 		o.Unusable++
 		return 1

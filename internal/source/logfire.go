@@ -9,6 +9,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
@@ -53,6 +54,6 @@ func hasLogfireDuration(c candidate) bool {
 	if !ok {
 		return false
 	}
-	seconds, ok := Number(v)
+	seconds, ok := attributes.Number(v)
 	return ok && seconds > 0
 }

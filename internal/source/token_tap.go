@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
@@ -54,7 +55,7 @@ func isTokenTap(c candidate) bool {
 // the service: they are derived anew.
 func (o *Observation) readTokenTap(span ptrace.Span) error {
 	err := o.readTokenStream(span)
-	untimed := Text(span.Attributes(), names.Untimed)
+	untimed := attributes.Text(span.Attributes(), names.Untimed)
 	unparsed := untimed == names.UntimedUnparsed
 	o.Request.Tokenless = untimed == names.UntimedTokenless
 	o.Request.NotStreamed = !o.Request.Tokenless && (untimed != "" && !unparsed || o.streaming.Known && !o.streaming.Value)

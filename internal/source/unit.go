@@ -9,6 +9,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 )
@@ -68,7 +69,7 @@ func firstTokenUnit(r *reader, c candidate) time.Duration {
 
 // guessFirstToken reads a value that can be of one unit only.
 func (o *Observation) guessFirstToken(v pcommon.Value) {
-	n, ok := Number(v)
+	n, ok := attributes.Number(v)
 	if !ok {
 		o.Unusable++
 		return

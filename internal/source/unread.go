@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
@@ -20,7 +21,7 @@ func hasUnreadTiming(r *reader, c candidate) bool {
 		if strings.HasPrefix(key, names.Prefix) || strings.HasPrefix(key, "llm_d.") { // llm-d has no time of a token
 			continue
 		}
-		if _, ok := Number(v); !ok {
+		if _, ok := attributes.Number(v); !ok {
 			continue
 		}
 		if namesTiming(key) {

@@ -11,6 +11,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 )
@@ -20,7 +21,7 @@ import (
 
 // integer reads a whole number.
 func integer(v pcommon.Value, unusable *int64) optional.Value[int64] {
-	n, ok := Integer(v)
+	n, ok := attributes.Integer(v)
 	if !ok {
 		*unusable++
 	}
@@ -42,7 +43,7 @@ func count(v pcommon.Value, unusable *int64) int64 {
 
 // durationIn reads a number of units, rounded to the nanosecond.
 func durationIn(unit time.Duration, v pcommon.Value, unusable *int64) optional.Value[time.Duration] {
-	if f, ok := Number(v); ok {
+	if f, ok := attributes.Number(v); ok {
 		return durationOf(unit, f, unusable)
 	}
 	*unusable++
@@ -64,7 +65,7 @@ func measure(unit time.Duration, v pcommon.Value, estimated bool, unusable *int6
 	if !d.Known {
 		return latency.Measure{}
 	}
-	f, _ := Number(v)
+	f, _ := attributes.Number(v)
 	return latency.Measure{Value: f * unit.Seconds(), Known: true, Estimated: estimated}
 }
 

@@ -6,10 +6,10 @@ package spanreader
 import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/conventions"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
-	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
 // Dimensions read the attributes that distinguish series: the dimensions and, behind them, the attributes of
@@ -105,7 +105,7 @@ func bandOf(bands *series.Bands, v pcommon.Value) string {
 	if _, ok := bands.Index(v.Str()); ok {
 		return v.Str()
 	}
-	return bands.Of(source.Number(v))
+	return bands.Of(attributes.Number(v))
 }
 
 // labelValue returns the value as a clean label value. It is empty for lists, maps and

@@ -10,12 +10,12 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
-	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
 // reader reads spans one after the other into the same request.
@@ -60,7 +60,7 @@ func (r *reader) read(span ptrace.Span, resource []string, now time.Time) bool {
 	r.verdicts()
 	r.request.Failed, r.request.Seconds = span.Status().Code() == ptrace.StatusCodeError, seconds(span)
 	if outcome := r.request.Latency.Outcome; r.request.Failed || outcome == names.OutcomeError || outcome == names.OutcomeIncomplete {
-		r.request.Status = source.Status(span.Attributes())
+		r.request.Status = attributes.Status(span.Attributes())
 	}
 	r.request.Complete()
 	r.Dimensions.SetBands(&r.request)
@@ -100,7 +100,7 @@ func (r *reader) number(id numbers.ID, v pcommon.Value) {
 	case id < numbers.Singles:
 		r.ours, r.processed = true, r.processed || !ofReceivers(id)
 	}
-	if n, ok := source.Number(v); ok {
+	if n, ok := attributes.Number(v); ok {
 		r.request.SetValue(id, n)
 	} else {
 		r.request.Reject(series.WrongType)

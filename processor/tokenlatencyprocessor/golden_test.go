@@ -24,6 +24,7 @@ import (
 	"go.opentelemetry.io/collector/processor/processortest"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 	"github.com/tokenpulse/tokenpulse/internal/source"
@@ -65,7 +66,7 @@ func TestGolden(t *testing.T) {
 				actual := sink.AllTraces()[0]
 				require.Equal(t, expected.SpanCount(), actual.SpanCount())
 				for i, span := range spansOf(actual) {
-					if detail == "standard" && source.IsAnnotated(span) && !source.IsAnnotated(spansOf(traces)[i]) {
+					if detail == "standard" && attributes.IsAnnotated(span) && !attributes.IsAnnotated(spansOf(traces)[i]) {
 						removeFullOnly(spansOf(expected)[i].Attributes())
 					}
 					describeBytes(t, span.Attributes())

@@ -9,10 +9,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
-	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
@@ -36,7 +36,7 @@ type engineTime struct {
 func (e *engineTimes) fill(span ptrace.Span) {
 	fill := func(t *engineTime, name string) {
 		if !t.Known {
-			*t = engineTime{source.Measured(span.Attributes(), name), span.SpanID()}
+			*t = engineTime{attributes.Measured(span.Attributes(), name), span.SpanID()}
 		}
 	}
 	fill(&e.firstToken, numbers.TimeToFirstToken.Attribute())
@@ -116,7 +116,7 @@ func (t *tree) engines() map[int]*engineTimes {
 // value that is not text.
 func (t *tree) model(i int) (model string, known bool) {
 	n := &t.nodes[i]
-	v, known := source.LookUp(names.GenAIRequestModel, n.span.Attributes(), t.resources[n.resource].Resource().Attributes())
+	v, known := attributes.LookUp(names.GenAIRequestModel, n.span.Attributes(), t.resources[n.resource].Resource().Attributes())
 	if known {
 		model = v.Str()
 	}
@@ -136,9 +136,9 @@ func (t *tree) putModel(spans []int, model string, from pcommon.SpanID) {
 }
 
 // putJoined notes the span that an attribute comes from, in place of an earlier note on this attribute.
-func putJoined(attributes pcommon.Map, name string, from pcommon.SpanID) {
+func putJoined(own pcommon.Map, name string, from pcommon.SpanID) {
 	key := strings.TrimPrefix(name, names.Prefix) + "="
-	joined := source.List(attributes, names.Joined)
+	joined := attributes.List(own, names.Joined)
 	joined.RemoveIf(func(v pcommon.Value) bool { return strings.HasPrefix(v.Str(), key) })
 	joined.AppendEmpty().SetStr(key + from.String())
 }
@@ -160,31 +160,31 @@ func (t *tree) outermostEngine(i int) int {
 
 // fillFromEngine writes the engine's phases on a span that lacks them or has estimates, and the
 // difference of their times to first token.
-func fillFromEngine(attributes pcommon.Map, engine *engineTimes, counts *tally) {
-	limit := source.Measured(attributes, numbers.RequestDuration.Attribute())
+func fillFromEngine(own pcommon.Map, engine *engineTimes, counts *tally) {
+	limit := attributes.Measured(own, numbers.RequestDuration.Attribute())
 	for i, name := range enginePhases {
-		own, phase := source.Measured(attributes, name), engine.phases[i]
+		reported, phase := attributes.Measured(own, name), engine.phases[i]
 		switch {
-		case !phase.Known || own.Known && !own.Estimated && own != phase.Measure: // equal if joined before
+		case !phase.Known || reported.Known && !reported.Estimated && reported != phase.Measure: // equal if joined before
 		case limit.Known && phase.Value > limit.Value:
 			counts.ignored.Rejected[latency.LongerThanRequest]++
 		default:
-			source.PutMeasure(attributes, name, phase.Measure)
-			putJoined(attributes, name, phase.span)
+			attributes.PutMeasure(own, name, phase.Measure)
+			putJoined(own, name, phase.span)
 		}
 	}
-	putNetwork(attributes, source.Measured(attributes, numbers.TimeToFirstToken.Attribute()), engine.firstToken, counts)
+	putNetwork(own, attributes.Measured(own, numbers.TimeToFirstToken.Attribute()), engine.firstToken, counts)
 }
 
 // updateDecodeShare writes the decode share of the joined phases. With `detail: standard` it only
 // replaces one that the span already has.
-func (t *tree) updateDecodeShare(attributes pcommon.Map) {
-	if _, written := attributes.Get(numbers.DecodeShare.Attribute()); !written && !t.writesDecodeShare {
+func (t *tree) updateDecodeShare(own pcommon.Map) {
+	if _, written := own.Get(numbers.DecodeShare.Attribute()); !written && !t.writesDecodeShare {
 		return
 	}
-	prefill, decode := source.Measured(attributes, numbers.PrefillDuration.Attribute()), source.Measured(attributes, numbers.DecodeDuration.Attribute())
+	prefill, decode := attributes.Measured(own, numbers.PrefillDuration.Attribute()), attributes.Measured(own, numbers.DecodeDuration.Attribute())
 	if sum := prefill.Value + decode.Value; prefill.Known && decode.Known && sum > 0 {
-		source.PutMeasure(attributes, numbers.DecodeShare.Attribute(), latency.Measure{
+		attributes.PutMeasure(own, numbers.DecodeShare.Attribute(), latency.Measure{
 			Value: decode.Value / sum, Known: true, Estimated: prefill.Estimated || decode.Estimated,
 		})
 	}
@@ -192,15 +192,15 @@ func (t *tree) updateDecodeShare(attributes pcommon.Map) {
 
 // putNetwork writes how much longer the first token took at the client than at the engine. The
 // difference of two durations does not depend on the offset between the clocks.
-func putNetwork(attributes pcommon.Map, client latency.Measure, engine engineTime, counts *tally) {
+func putNetwork(own pcommon.Map, client latency.Measure, engine engineTime, counts *tally) {
 	switch {
 	case !client.Known || !engine.Known:
 	case client.Value < engine.Value:
 		counts.ignored.Rejected[latency.Negative]++
 	default:
-		source.PutMeasure(attributes, numbers.NetworkDuration.Attribute(), latency.Measure{
+		attributes.PutMeasure(own, numbers.NetworkDuration.Attribute(), latency.Measure{
 			Value: latency.ToNanosecond(client.Value - engine.Value), Known: true, Estimated: client.Estimated || engine.Estimated,
 		})
-		putJoined(attributes, numbers.NetworkDuration.Attribute(), engine.span)
+		putJoined(own, numbers.NetworkDuration.Attribute(), engine.span)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"go.opentelemetry.io/collector/processor/processortest"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
 func withModel(s placed, model any) placed {
@@ -291,12 +291,12 @@ func TestJoin_KeepsCallsThatPassForPhases(t *testing.T) {
 	require.Equal(t, 1+1+3, sink.SpanCount())
 }
 
-// Numbers of another processor may be as large as source.MaxNumber: they do not wrap a timestamp around.
+// Numbers of another processor may be as large as attributes.MaxNumber: they do not wrap a timestamp around.
 func TestJoin_PhasesOfForgedDurationsStayOrdered(t *testing.T) {
 	p, sink := newProcessor(t, processortest.NewNopSettings(typ), joiningWithPhases())
 	require.NoError(t, p.ConsumeTraces(t.Context(), traceOf(t, placed{1, 0, "call", 0, 1000, map[string]any{
-		names.Source: "another", "tokenpulse.queue.duration": float64(source.MaxNumber), "tokenpulse.prefill.duration": 0.1, "tokenpulse.decode.duration": 0.1,
-		"tokenpulse.time_to_first_token": float64(source.MaxNumber), "tokenpulse.request.duration": float64(source.MaxNumber),
+		names.Source: "another", "tokenpulse.queue.duration": float64(attributes.MaxNumber), "tokenpulse.prefill.duration": 0.1, "tokenpulse.decode.duration": 0.1,
+		"tokenpulse.time_to_first_token": float64(attributes.MaxNumber), "tokenpulse.request.duration": float64(attributes.MaxNumber),
 	}})))
 	require.Len(t, phasesIn(sink.AllTraces()[0]), 2)
 	for _, span := range allSpans(sink.AllTraces()[0]) {

@@ -10,8 +10,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
 // begins are the spans of one scope of Logfire that begin a stream, which ends with them. The log of the stream is the
@@ -25,7 +25,7 @@ type begin struct {
 }
 
 func beginOf(span ptrace.Span) begin {
-	return begin{span.TraceID(), span.ParentSpanID(), source.Text(span.Attributes(), names.GenAIRequestModel)}
+	return begin{span.TraceID(), span.ParentSpanID(), attributes.Text(span.Attributes(), names.GenAIRequestModel)}
 }
 
 // beginsIn returns the spans of a scope, or nil for a scope of another sender.

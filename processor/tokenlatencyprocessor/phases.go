@@ -11,10 +11,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
-	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/processor/tokenlatencyprocessor/internal/metadata"
 )
 
@@ -37,8 +37,8 @@ var phases = [...]struct{ name, attribute string }{
 const longestPhase = 1 << 30
 
 // phaseDuration returns the duration of a phase from its attribute.
-func phaseDuration(attributes pcommon.Map, attribute string) latency.Measure {
-	m := source.Measured(attributes, attribute)
+func phaseDuration(own pcommon.Map, attribute string) latency.Measure {
+	m := attributes.Measured(own, attribute)
 	m.Known = m.Known && m.Value <= longestPhase
 	return m
 }
@@ -46,12 +46,12 @@ func phaseDuration(attributes pcommon.Map, attribute string) latency.Measure {
 // addTo adds a child span for each phase that an annotated model call has. A phase begins at the end
 // of the previous one, decode at the first token.
 func (p *phaseSpans) addTo(call ptrace.Span) {
-	attributes := call.Attributes()
-	first := source.Measured(attributes, numbers.TimeToFirstToken.Attribute())
-	end := min(source.Measured(attributes, numbers.RequestDuration.Attribute()).Value, longestPhase)
+	own := call.Attributes()
+	first := attributes.Measured(own, numbers.TimeToFirstToken.Attribute())
+	end := min(attributes.Measured(own, numbers.RequestDuration.Attribute()).Value, longestPhase)
 	var at float64
 	for _, phase := range phases {
-		m := phaseDuration(attributes, phase.attribute)
+		m := phaseDuration(own, phase.attribute)
 		if !m.Known {
 			continue
 		}
@@ -141,7 +141,7 @@ func (t *tree) removePhases() map[int]bool {
 	isPhase := func(span ptrace.Span) bool {
 		of := spanKey{span.TraceID(), span.ParentSpanID()}
 		call, found := t.index[of]
-		if !found || !t.nodes[call].call && !source.IsRepeated(t.nodes[call].span) || source.IsAnnotated(span) || span.SpanID() != phaseID(of, span.Name()) {
+		if !found || !t.nodes[call].call && !attributes.IsRepeated(t.nodes[call].span) || attributes.IsAnnotated(span) || span.SpanID() != phaseID(of, span.Name()) {
 			return false
 		}
 		removed[call] = true

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/judge"
@@ -123,7 +124,7 @@ func (p *tokenLatency) processResource(ctx context.Context, w *worker, resourceS
 				annotate.RemoveEvents(span)
 			}
 			// An annotated span already has its phases. With join, phases wait for the engine's.
-			withPhases := p.config.Phases && !p.config.Join && !source.IsAnnotated(span)
+			withPhases := p.config.Phases && !p.config.Join && !attributes.IsAnnotated(span)
 			p.processSpan(w, scope, span)
 			if withPhases && w.observed != nil {
 				phases.addTo(span)
@@ -140,7 +141,7 @@ func (p *tokenLatency) processResource(ctx context.Context, w *worker, resourceS
 
 // explain logs why the worker's last span has no latency.
 func (p *tokenLatency) explain(resource pcommon.Map, scope string, w *worker) {
-	service := func() string { return source.Text(resource, names.ServiceName) }
+	service := func() string { return attributes.Text(resource, names.ServiceName) }
 	if w.observed == nil {
 		if w.observer.Unclaimed() {
 			p.notices.Unclaimed(service, scope)

@@ -12,10 +12,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/repeats"
-	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
 // markRepeats marks the calls that repeat the request of another one with names.Repeated, the ID of that one, and removes
@@ -68,11 +68,11 @@ func (t *tree) modelCalls() []repeats.Call {
 
 // deriveAgain derives the latency of a call that took attributes of another span.
 func (p *tokenLatency) deriveAgain(w *worker, scope string, span ptrace.Span) {
-	attributes := span.Attributes()
+	own := span.Attributes()
 	kept := pcommon.NewSlice()
-	source.List(attributes, names.Joined).CopyTo(kept)
-	reader, whole := source.Text(attributes, names.Source), source.Measured(attributes, numbers.RequestDuration.Attribute())
-	attributes.Remove(names.Source) // else it counts as read
+	attributes.List(own, names.Joined).CopyTo(kept)
+	reader, whole := attributes.Text(own, names.Source), attributes.Measured(own, numbers.RequestDuration.Attribute())
+	own.Remove(names.Source) // else it counts as read
 	observed, err := w.observer.Observe(scope, span)
 	if observed != nil && err == nil {
 		if whole.Known { // also if it began before the span
@@ -81,11 +81,11 @@ func (p *tokenLatency) deriveAgain(w *worker, scope string, span ptrace.Span) {
 		err = w.analyzer.AnalyzeInto(&w.derived, &observed.Request, observed.Timeline)
 	}
 	if observed == nil || err != nil {
-		attributes.PutStr(names.Source, reader)
+		own.PutStr(names.Source, reader)
 		return
 	}
-	w.annotator.Annotate(attributes, observed, &w.derived)
-	kept.CopyTo(source.List(attributes, names.Joined))
+	w.annotator.Annotate(own, observed, &w.derived)
+	kept.CopyTo(attributes.List(own, names.Joined))
 }
 
 // usage are the values of a response that a call takes from its repeat.

@@ -12,10 +12,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
-	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
 // request holds the spans of one request to a model. The first one is the closest to the user and
@@ -93,21 +93,21 @@ func (t *tree) leader(i int) int {
 
 // sumUp writes the sums of a trace's requests on its root span, in place of earlier ones.
 func sumUp(root ptrace.Span, requests []request, counts *tally) {
-	attributes := root.Attributes()
-	attributes.RemoveIf(func(name string, _ pcommon.Value) bool { return strings.HasPrefix(name, names.TracePrefix) })
-	attributes.PutInt(names.TraceCalls, int64(len(requests)))
-	putTokens(attributes, names.TraceInputTokens, requests, names.GenAIInputTokens)
-	putTokens(attributes, names.TraceOutputTokens, requests, names.GenAIOutputTokens, numbers.TokenCount.Attribute())
+	own := root.Attributes()
+	own.RemoveIf(func(name string, _ pcommon.Value) bool { return strings.HasPrefix(name, names.TracePrefix) })
+	own.PutInt(names.TraceCalls, int64(len(requests)))
+	putTokens(own, names.TraceInputTokens, requests, names.GenAIInputTokens)
+	putTokens(own, names.TraceOutputTokens, requests, names.GenAIOutputTokens, numbers.TokenCount.Attribute())
 
 	inCalls := union(requests)
-	source.PutMeasure(attributes, names.TraceCallDuration, latency.Measure{Value: seconds(inCalls), Known: true})
+	attributes.PutMeasure(own, names.TraceCallDuration, latency.Measure{Value: seconds(inCalls), Known: true})
 	whole := root.EndTimestamp() - root.StartTimestamp()
 	switch {
 	case root.EndTimestamp() <= root.StartTimestamp():
 	case slices.ContainsFunc(requests, func(r request) bool { return !within(root, r.span()) }):
 		counts.ignored.Rejected[latency.LongerThanRequest]++
 	default:
-		source.PutMeasure(attributes, names.TraceCallShare, latency.Measure{Value: float64(inCalls) / float64(whole), Known: true})
+		attributes.PutMeasure(own, names.TraceCallShare, latency.Measure{Value: float64(inCalls) / float64(whole), Known: true})
 	}
 	putTimeToAnswer(root, requests, counts)
 }
@@ -133,10 +133,10 @@ func putTokens(attributes pcommon.Map, sum string, requests []request, reported 
 	}
 }
 
-func firstMeasured(r request, attributes []string) latency.Measure {
-	for _, name := range attributes {
+func firstMeasured(r request, attributeNames []string) latency.Measure {
+	for _, name := range attributeNames {
 		for _, span := range r {
-			if m := source.Measured(span.Attributes(), name); m.Known {
+			if m := attributes.Measured(span.Attributes(), name); m.Known {
 				return m
 			}
 		}
@@ -165,9 +165,9 @@ func putTimeToAnswer(root ptrace.Span, requests []request, counts *tally) {
 	last := slices.MaxFunc(requests, func(a, b request) int {
 		return cmp.Compare(a.span().StartTimestamp(), b.span().StartTimestamp())
 	}).span()
-	first := source.Measured(last.Attributes(), numbers.TimeToFirstOutputToken.Attribute())
+	first := attributes.Measured(last.Attributes(), numbers.TimeToFirstOutputToken.Attribute())
 	if !first.Known {
-		first = source.Measured(last.Attributes(), numbers.TimeToFirstToken.Attribute())
+		first = attributes.Measured(last.Attributes(), numbers.TimeToFirstToken.Attribute())
 		first.Estimated = true
 	}
 	if !first.Known {
@@ -183,10 +183,10 @@ func putTimeToAnswer(root ptrace.Span, requests []request, counts *tally) {
 		return
 	}
 	first.Value = latency.ToNanosecond(first.Value)
-	source.PutMeasure(root.Attributes(), numbers.TimeToAnswer.Attribute(), first)
+	attributes.PutMeasure(root.Attributes(), numbers.TimeToAnswer.Attribute(), first)
 }
 
-// fits reports whether a duration in seconds, of up to source.MaxNumber, is at most that of the span.
+// fits reports whether a duration in seconds, of up to attributes.MaxNumber, is at most that of the span.
 func fits(duration float64, span ptrace.Span) bool {
 	start, end := span.StartTimestamp(), span.EndTimestamp()
 	return start <= end && duration <= seconds(math.MaxInt64) && nanoseconds(duration) <= end-start

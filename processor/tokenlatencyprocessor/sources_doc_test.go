@@ -16,8 +16,8 @@ import (
 	"go.opentelemetry.io/collector/processor/processortest"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
@@ -128,14 +128,14 @@ func summariesOf(t *testing.T, folder string) []summary {
 	require.NoError(t, p.ConsumeTraces(t.Context(), traces))
 	var all []summary
 	for _, span := range spansOf(sink.AllTraces()[0]) {
-		attributes := span.Attributes()
-		if source.Text(attributes, names.Source) == "" {
+		own := span.Attributes()
+		if attributes.Text(own, names.Source) == "" {
 			continue
 		}
 		s := summary{
-			source: source.Text(attributes, names.Source), vantage: source.Text(attributes, names.Vantage), outcome: source.Text(attributes, names.Outcome),
+			source: attributes.Text(own, names.Source), vantage: attributes.Text(own, names.Vantage), outcome: attributes.Text(own, names.Outcome),
 		}
-		s.add(attributes)
+		s.add(own)
 		all = append(all, s)
 	}
 	return all

@@ -21,8 +21,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/processor/tokenlatencyprocessor/internal/metadatatest"
 )
 
@@ -508,7 +508,7 @@ func TestRollUp_SumOfTokensDoesNotOverflow(t *testing.T) {
 		call.SetSpanID(pcommon.SpanID{2, byte(i), byte(i >> 8)})
 		call.SetParentSpanID(pcommon.SpanID{1})
 		call.Attributes().PutStr(names.GenAIOperationName, "chat")
-		call.Attributes().PutInt(names.GenAIOutputTokens, source.MaxNumber)
+		call.Attributes().PutInt(names.GenAIOutputTokens, attributes.MaxNumber)
 	}
 	root := processTrace(t, rollingUp(), traces)[1]
 	requireNumbers(t, map[string]float64{names.TraceCalls: 1100}, root)

@@ -7,8 +7,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
@@ -46,8 +46,8 @@ type spanKey struct {
 
 // vantageOf returns the vantage of a model call, by default client. Vantages are ordered by their
 // distance from the user.
-func vantageOf(attributes pcommon.Map) timeline.Vantage {
-	if v, _ := timeline.ParseVantage(source.Text(attributes, names.Vantage)); v != timeline.VantageUnspecified {
+func vantageOf(own pcommon.Map) timeline.Vantage {
+	if v, _ := timeline.ParseVantage(attributes.Text(own, names.Vantage)); v != timeline.VantageUnspecified {
 		return v
 	}
 	return timeline.VantageClient
@@ -105,12 +105,12 @@ func (t *tree) add(span ptrace.Span, scope string) {
 	if _, repeated := t.index[key]; repeated {
 		return // sent twice, for example by a retry
 	}
-	n := node{span: span, scope: scope, resource: len(t.resources) - 1, parent: noNode, leader: noNode, call: source.IsAnnotated(span) && !source.IsRepeated(span)}
+	n := node{span: span, scope: scope, resource: len(t.resources) - 1, parent: noNode, leader: noNode, call: attributes.IsAnnotated(span) && !attributes.IsRepeated(span)}
 	if n.call {
 		n.vantage = vantageOf(span.Attributes())
 		t.calls = append(t.calls, len(t.nodes))
 	} else {
-		n.agent = source.IsAgent(span.Attributes())
+		n.agent = attributes.IsAgent(span.Attributes())
 	}
 	t.index[key] = len(t.nodes)
 	if span.ParentSpanID().IsEmpty() {

@@ -21,11 +21,11 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
-	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/internal/spanreader"
 	"github.com/tokenpulse/tokenpulse/processor/tokenlatencyprocessor/internal/metadatatest"
 )
@@ -131,15 +131,15 @@ func TestTrust_KeepsWhatTokenTapWrites(t *testing.T) {
 		if a.Key == names.Source || a.Key == names.Timeline {
 			continue
 		}
-		attributes := pcommon.NewMap()
-		attributes.PutEmptyBytes(names.Timeline)
-		attributes.PutStr(names.Source, names.SourceTokenTap)
-		forge(attributes, a)
-		annotate.RemoveAnnotations(attributes)
-		_, stays := attributes.Get(a.Key)
+		own := pcommon.NewMap()
+		own.PutEmptyBytes(names.Timeline)
+		own.PutStr(names.Source, names.SourceTokenTap)
+		forge(own, a)
+		annotate.RemoveAnnotations(own)
+		_, stays := own.Get(a.Key)
 		_, input := inputs[a.Key]
 		require.Equal(t, input || slices.Contains(tapInputs, a.Key), stays, a.Key)
-		require.Equal(t, names.SourceTokenTap, source.Text(attributes, names.Source))
+		require.Equal(t, names.SourceTokenTap, attributes.Text(own, names.Source))
 	}
 }
 

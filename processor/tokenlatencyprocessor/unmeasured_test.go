@@ -14,8 +14,8 @@ import (
 	"go.opentelemetry.io/collector/processor/processortest"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
 // requireReasons fails unless the request has each indicator or exactly one reason for its absence.
@@ -70,11 +70,11 @@ func TestProcessor_EveryRequestHasIndicatorsOrOneReason(t *testing.T) {
 		scope.Scope().SetName(distorted.scope)
 		sink.Reset()
 		require.NoError(t, p.ConsumeTraces(t.Context(), traces))
-		attributes := spansOf(sink.AllTraces()[0])[0].Attributes()
-		if !source.IsAnnotated(spansOf(sink.AllTraces()[0])[0]) {
+		own := spansOf(sink.AllTraces()[0])[0].Attributes()
+		if !attributes.IsAnnotated(spansOf(sink.AllTraces()[0])[0]) {
 			continue
 		}
-		for _, entry := range requireReasons(t, attributes) {
+		for _, entry := range requireReasons(t, own) {
 			seen[entry]++
 		}
 	}

@@ -97,7 +97,7 @@ func TestConnection_EachResponseHasASpan(t *testing.T) {
 		require.Equal(t, expected, got)
 	}
 	for i, span := range p.spansAfter(2) { // while the connection is open
-		all := attributes(span)
+		all := attributesOf(span)
 		require.Equal(t, "success", all["tokenpulse.outcome"])
 		require.Equal(t, "gpt-r", all["gen_ai.request.model"])
 		require.EqualValues(t, 2, all["gen_ai.usage.output_tokens"])
@@ -145,10 +145,10 @@ func TestConnection_EndsOpenResponses(t *testing.T) {
 			}
 			require.NoError(t, connection.Close())
 			span := p.span()
-			require.Equal(t, c.outcome, attributes(span)["tokenpulse.outcome"])
+			require.Equal(t, c.outcome, attributesOf(span)["tokenpulse.outcome"])
 			times, _ := arrivals(t, span)
 			require.Len(t, times, 1)
-			require.Equal(t, true, attributes(span)["tokenpulse.start.unseen"])
+			require.Equal(t, true, attributesOf(span)["tokenpulse.start.unseen"])
 		})
 	}
 }
@@ -171,7 +171,7 @@ func TestConnection_OutcomeOfEachStatus(t *testing.T) {
 			_, reader := connect(t, p)
 			_, err := io.Copy(io.Discard, reader)
 			require.NoError(t, err)
-			all := attributes(p.span())
+			all := attributesOf(p.span())
 			require.Equal(t, c.outcome, all["tokenpulse.outcome"])
 			require.Equal(t, []any{c.finish}, all["gen_ai.response.finish_reasons"])
 			if c.kind == "" {
@@ -189,7 +189,7 @@ func TestConnection_RefusedUpgradeIsAnError(t *testing.T) {
 	p := start(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
 	answer := requestTo(t, p, "GET /v1/realtime?model=gpt-r HTTP/1.1\r\nHost: h\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n")
 	require.Contains(t, answer, "HTTP/1.1 401")
-	require.Equal(t, "401", attributes(p.span())["error.type"])
+	require.Equal(t, "401", attributesOf(p.span())["error.type"])
 }
 
 func TestConnection_OfAnotherServiceIsCounted(t *testing.T) {
@@ -238,7 +238,7 @@ func TestConnection_CountsWhatIsBeyondItsLimits(t *testing.T) {
 		}
 	}
 	for i, span := range p.spansAfter(requests) {
-		all := attributes(span)
+		all := attributesOf(span)
 		if i < 2 {
 			require.Equal(t, "incomplete", all["tokenpulse.outcome"])
 			require.Equal(t, "collector", all["tokenpulse.cut"])
@@ -322,7 +322,7 @@ func TestConnection_FailedWriteIsTheCloseOfTheUpstream(t *testing.T) {
 	_, err = connection.Write(frame(responseCreate, true))
 	require.Error(t, err)
 	x.finish()
-	all := attributes(p.span())
+	all := attributesOf(p.span())
 	require.Equal(t, "incomplete", all["tokenpulse.outcome"])
 	require.Equal(t, "upstream_cut", all["error.type"])
 }
@@ -347,7 +347,7 @@ func TestConnection_ReleasesItsMemoryAtTheLimitOfTime(t *testing.T) {
 		runtime.GC()
 		return decoder.Value() == nil
 	}, time.Minute, time.Millisecond)
-	all := attributes(p.span())
+	all := attributesOf(p.span())
 	require.Equal(t, "incomplete", all["tokenpulse.outcome"])
 	require.Equal(t, "collector", all["tokenpulse.cut"])
 	go func() { _, _ = connection.Write(frame(responseCreate, true)) }()
@@ -386,7 +386,7 @@ func TestConnection_ClosesTheUpstreamAfterAnUpgradeToAnotherProtocol(t *testing.
 				require.Empty(t, p.logs.FilterMessageSnippet("reach").All())
 				require.ErrorIs(t, <-closed, io.EOF)
 				if streams > 0 && name != "not asked for" {
-					all := attributes(p.span())
+					all := attributesOf(p.span())
 					require.Equal(t, "error", all["tokenpulse.outcome"])
 					require.Equal(t, "unexpected_upgrade", all["error.type"])
 				}

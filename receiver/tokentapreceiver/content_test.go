@@ -115,7 +115,7 @@ func TestRequest_IsDecodedForInspection(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, response.Body.Close())
 			require.Equal(t, hash(c.body), hash(received), "the request passes as it is")
-			require.Equal(t, c.model, attributes(p.span())["gen_ai.request.model"])
+			require.Equal(t, c.model, attributesOf(p.span())["gen_ai.request.model"])
 			require.Equal(t, c.truncated, p.counter("requests_truncated"))
 		})
 	}

@@ -16,9 +16,9 @@ import (
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.uber.org/zap"
 
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/metadata"
 )
 
@@ -121,8 +121,8 @@ func (d *delivery) run() {
 }
 
 // serviceOf returns the service that a header names, else the one of the setting.
-func serviceOf(attributes pcommon.Map, setting string) string {
-	if named := source.Text(attributes, names.ServiceName); named != "" {
+func serviceOf(own pcommon.Map, setting string) string {
+	if named := attributes.Text(own, names.ServiceName); named != "" {
 		return named
 	}
 	return setting

@@ -91,7 +91,7 @@ func TestExchanges_CountOnceWithTheRightOutcome(t *testing.T) {
 			_, spans := x.pass(t)
 			require.Len(t, spans, len(x.Spans))
 			for i, want := range x.Spans {
-				got := attributes(spans[i])
+				got := attributesOf(spans[i])
 				times, _ := arrivals(t, spans[i])
 				text := func(name string) string { return str(got[name]) }
 				require.Equal(t, want.Outcome, text("tokenpulse.outcome"))

@@ -70,7 +70,7 @@ func TestFailOpen_ForwardsWhatPanics(t *testing.T) {
 			response, body := p.post(chatPath, request)
 			require.Equal(t, http.StatusOK, response.StatusCode)
 			require.Equal(t, chatAnswer(3), body)
-			all := attributes(p.span())
+			all := attributesOf(p.span())
 			require.Equal(t, []any{"panic"}, all["tokenpulse.tap.unparsed"])
 			require.Equal(t, "success", all["tokenpulse.outcome"])
 			require.EqualValues(t, 1, p.counter("unparsed"))
@@ -112,7 +112,7 @@ func TestFailOpen_ForwardsAClientWhoseRequestsPanic(t *testing.T) {
 	x.finish()
 	require.EqualValues(t, 1, p.counter("unparsed"))
 	for _, span := range p.spansAfter(16) {
-		require.Equal(t, []any{"panic"}, attributes(span)["tokenpulse.tap.unparsed"])
+		require.Equal(t, []any{"panic"}, attributesOf(span)["tokenpulse.tap.unparsed"])
 	}
 }
 
@@ -191,7 +191,7 @@ func TestFailOpen_ForwardsTheServerWhileTheClientIsDecoded(t *testing.T) {
 		require.Equal(t, answer, got)
 	}
 	go func() { _, _ = connection.Read(make([]byte, 1)) }() // decodes the last one
-	require.Equal(t, "success", attributes(p.span())["tokenpulse.outcome"])
+	require.Equal(t, "success", attributesOf(p.span())["tokenpulse.outcome"])
 	release()
 	got := make([]byte, len(sent))
 	_, err := io.ReadFull(upstream, got)

@@ -470,5 +470,5 @@ func TestForward_BackPressureAndCancellation(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("the upstream's request was not cancelled")
 	}
-	require.Equal(t, "cancelled", attributes(p.span())["tokenpulse.outcome"])
+	require.Equal(t, "cancelled", attributesOf(p.span())["tokenpulse.outcome"])
 }

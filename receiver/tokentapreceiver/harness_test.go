@@ -139,8 +139,8 @@ func (p *tap) spansAfter(n int) (all []ptrace.Span) {
 	return all
 }
 
-// attributes returns those of a span, without the timeline.
-func attributes(span ptrace.Span) map[string]any {
+// attributesOf returns those of a span, without the timeline.
+func attributesOf(span ptrace.Span) map[string]any {
 	all := span.Attributes().AsRaw()
 	delete(all, "tokenpulse.timeline")
 	return all

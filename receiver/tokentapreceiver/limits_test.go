@@ -63,7 +63,7 @@ func TestLimits_ChunksPerStream(t *testing.T) {
 	span := p.span()
 	times, _ := arrivals(t, span)
 	require.Len(t, times, 4)
-	require.EqualValues(t, 6, attributes(span)["tokenpulse.chunk.dropped"])
+	require.EqualValues(t, 6, attributesOf(span)["tokenpulse.chunk.dropped"])
 	require.EqualValues(t, 6, p.counter("chunks_dropped"))
 }
 
@@ -96,7 +96,7 @@ func TestLimits_LengthOfAnEvent(t *testing.T) {
 			require.Equal(t, test.answer, body)
 			span := p.span()
 			times, _ := arrivals(t, span)
-			all := attributes(span)
+			all := attributesOf(span)
 			require.Len(t, times, test.chunks)
 			require.Equal(t, test.untimed, all["tokenpulse.tap.untimed"])
 			require.Equal(t, test.unparsed, all["tokenpulse.tap.unparsed"])
@@ -130,7 +130,7 @@ func TestLimits_StreamDuration(t *testing.T) {
 				}
 				answer <- string(body)
 			}()
-			all := attributes(p.span())
+			all := attributesOf(p.span())
 			require.Equal(t, "incomplete", all["tokenpulse.outcome"])
 			require.Equal(t, "collector", all["tokenpulse.cut"])
 			require.NotContains(t, all, "tokenpulse.tap.unparsed")
@@ -193,7 +193,7 @@ func TestLimits_StreamDurationSurvivesAPanic(t *testing.T) {
 func TestLimits_RequestCopy(t *testing.T) {
 	p := start(t, answerChat)
 	p.post(chatPath, `{"messages":"`+strings.Repeat("x", maxRequestCopy)+`","model":"gpt-x","stream":true}`)
-	require.Equal(t, "m-1", attributes(p.span())["gen_ai.request.model"])
+	require.Equal(t, "m-1", attributesOf(p.span())["gen_ai.request.model"])
 	require.EqualValues(t, 1, p.counter("requests_truncated"))
 }
 
@@ -203,13 +203,13 @@ func TestLimits_MemoryOfRequests(t *testing.T) {
 	others := p.receiver.memory.Account()
 	require.True(t, others.Take(p.receiver.cfg.MaxMemoryMiB<<20-blockBytes-1000)) // leaves room for a timeline and events
 	p.post(chatPath, `{"messages":"`+numbered(blockBytes+1000)+`","model":"gpt-x","stream":true}`)
-	all := attributes(p.span())
+	all := attributesOf(p.span())
 	require.Equal(t, "m-1", all["gen_ai.request.model"])
 	require.NotContains(t, all, "tokenpulse.tap.unparsed")
 	require.EqualValues(t, 1, p.counter("requests_truncated"))
 	others.Close()
 	p.post(chatPath, chatRequest)
-	require.Equal(t, "gpt-x", attributes(p.spansAfter(2)[1])["gen_ai.request.model"])
+	require.Equal(t, "gpt-x", attributesOf(p.spansAfter(2)[1])["gen_ai.request.model"])
 	require.Zero(t, p.held())
 }
 
@@ -220,7 +220,7 @@ func TestLimits_RequestsTakeHalfOfTheMemory(t *testing.T) {
 	require.True(t, others.Take(p.receiver.cfg.MaxMemoryMiB<<19))
 	p.post(chatPath, chatRequest)
 	span := p.span()
-	require.Equal(t, "m-1", attributes(span)["gen_ai.request.model"])
+	require.Equal(t, "m-1", attributesOf(span)["gen_ai.request.model"])
 	times, _ := arrivals(t, span)
 	require.Len(t, times, 3)
 	require.EqualValues(t, 1, p.counter("requests_truncated"))
@@ -282,16 +282,16 @@ func TestLimits_MemoryOfAnswers(t *testing.T) {
 			_, got := p.post(chatPath, chatRequest)
 			require.Equal(t, body, got)
 			span := p.span()
-			require.Equal(t, []any{"memory"}, attributes(span)["tokenpulse.tap.unparsed"])
+			require.Equal(t, []any{"memory"}, attributesOf(span)["tokenpulse.tap.unparsed"])
 			times, _ := arrivals(t, span)
 			require.Len(t, times, c.tokens)
-			require.Equal(t, "success", attributes(span)["tokenpulse.outcome"])
+			require.Equal(t, "success", attributesOf(span)["tokenpulse.outcome"])
 			require.EqualValues(t, 1, p.counter("unparsed"))
 			others.Close()
 			require.Zero(t, p.held())
 			p.post(chatPath, chatRequest)
 			span = p.spansAfter(2)[1]
-			require.NotContains(t, attributes(span), "tokenpulse.tap.unparsed")
+			require.NotContains(t, attributesOf(span), "tokenpulse.tap.unparsed")
 			times, _ = arrivals(t, span)
 			require.Len(t, times, 3)
 			require.Zero(t, p.held())
@@ -316,8 +316,8 @@ func TestLimits_MemoryOfConnections(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, answer, got)
 	span := p.span()
-	require.Equal(t, []any{"memory"}, attributes(span)["tokenpulse.tap.unparsed"])
-	require.Equal(t, "success", attributes(span)["tokenpulse.outcome"])
+	require.Equal(t, []any{"memory"}, attributesOf(span)["tokenpulse.tap.unparsed"])
+	require.Equal(t, "success", attributesOf(span)["tokenpulse.outcome"])
 	times, _ := arrivals(t, span)
 	require.Len(t, times, 1)
 	require.NoError(t, connection.Close())
@@ -418,7 +418,7 @@ func TestShutdown_CutsExchanges(t *testing.T) {
 	require.NoError(t, r.Shutdown(ctx))
 	require.NoError(t, r.Shutdown(ctx))
 	require.Equal(t, 1, sink.SpanCount())
-	all := attributes(sink.AllTraces()[0].ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0))
+	all := attributesOf(sink.AllTraces()[0].ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0))
 	require.Equal(t, "incomplete", all["tokenpulse.outcome"])
 	require.Equal(t, "collector", all["tokenpulse.cut"])
 }

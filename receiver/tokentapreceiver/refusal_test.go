@@ -144,7 +144,7 @@ func TestRefusal_StatusesThatHTTPDoesNotHave(t *testing.T) {
 		})
 		response, _ := p.post(chatPath, chatRequest)
 		require.Equal(t, http.StatusBadGateway, response.StatusCode, status)
-		require.Equal(t, "upstream_unreachable", attributes(p.span())["error.type"])
+		require.Equal(t, "upstream_unreachable", attributesOf(p.span())["error.type"])
 	}
 }
 
@@ -218,8 +218,8 @@ func TestSpan_FreeTextOfAnUpstreamIsNoCategory(t *testing.T) {
 	requestTo(t, p, "POST "+chatPath+" HTTP/1.1\r\nHost: h\r\nX-Fail: 1\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}")
 	p.post(chatPath, `{"model":"m"}`)
 	spans := p.spansAfter(2)
-	require.Equal(t, "_OTHER", attributes(spans[0])["error.type"])
-	require.Equal(t, []any{"_OTHER"}, attributes(spans[1])["gen_ai.response.finish_reasons"])
+	require.Equal(t, "_OTHER", attributesOf(spans[0])["error.type"])
+	require.Equal(t, []any{"_OTHER"}, attributesOf(spans[1])["gen_ai.response.finish_reasons"])
 }
 
 func TestForward_NotModifiedKeepsItsContentType(t *testing.T) {
@@ -280,7 +280,7 @@ func TestRefusal_DamagedBodies(t *testing.T) {
 			require.True(t, strings.HasPrefix(answer, "HTTP/1.1 "+c.status+" "), answer)
 			require.Equal(t, 1, strings.Count(answer, "HTTP/1.1"), answer)
 			require.Contains(t, answer, c.kind)
-			require.Equal(t, c.kind, attributes(p.span())["error.type"])
+			require.Equal(t, c.kind, attributesOf(p.span())["error.type"])
 			require.Empty(t, p.logs.FilterMessage(unreachableMessage).All())
 		})
 	}
@@ -320,7 +320,7 @@ func TestRefusal_UnaskedUpgrade(t *testing.T) {
 	response, _ := p.post(chatPath, chatRequest)
 	require.NoError(t, <-closed, "the tap must close the connection")
 	require.Equal(t, http.StatusBadGateway, response.StatusCode)
-	require.Equal(t, "unexpected_upgrade", attributes(p.span())["error.type"])
+	require.Equal(t, "unexpected_upgrade", attributesOf(p.span())["error.type"])
 }
 
 // Only WebSocket upgrades pass: over another protocol, requests could bypass the routes.

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
@@ -34,13 +35,13 @@ func (c *call) span(o *llmstream.Observation, e ending, end int64) ptrace.Span {
 		span.Status().SetCode(ptrace.StatusCodeError)
 	}
 
-	attributes := span.Attributes()
-	attributes.EnsureCapacity(len(c.decoding.receiver.cfg.AttributesFromHeaders) + usualAttributes)
-	c.decoding.putHeaders(attributes)
-	c.decoding.putHTTP(attributes, e)
-	c.decoding.putModelCall(attributes, o)
-	c.putTimings(attributes, o, e)
-	span.SetName(source.SpanName(attributes))
+	own := span.Attributes()
+	own.EnsureCapacity(len(c.decoding.receiver.cfg.AttributesFromHeaders) + usualAttributes)
+	c.decoding.putHeaders(own)
+	c.decoding.putHTTP(own, e)
+	c.decoding.putModelCall(own, o)
+	c.putTimings(own, o, e)
+	span.SetName(attributes.SpanName(own))
 	return span
 }
 

@@ -31,7 +31,7 @@ func TestSpan_HasTokensOfCacheAndModality(t *testing.T) {
 		stream(w)(tokenEvent + finishEvent + `data: {"object":"chat.completion.chunk","choices":[],"usage":` + usage + "}\n\n" + doneEvent)
 	})
 	p.post(chatPath, chatRequest)
-	counts := attributes(p.span())
+	counts := attributesOf(p.span())
 	maps.DeleteFunc(counts, func(name string, _ any) bool { return !strings.HasPrefix(name, "gen_ai.usage.") })
 	require.Equal(t, map[string]any{
 		"gen_ai.usage.input_tokens": int64(9), "gen_ai.usage.output_tokens": int64(5),
@@ -64,7 +64,7 @@ func TestSpan_HasWhatRequestAndAnswerSay(t *testing.T) {
 	span := p.span()
 	host, port, err := net.SplitHostPort(strings.TrimPrefix(p.receiver.cfg.Upstream.Endpoint, "http://"))
 	require.NoError(t, err)
-	all := attributes(span)
+	all := attributesOf(span)
 	require.Equal(t, port, fmt.Sprint(all["server.port"]))
 	delete(all, "server.port")
 	require.Equal(t, map[string]any{
@@ -138,8 +138,8 @@ func TestSpan_TimesEachChunk(t *testing.T) {
 			require.NoError(t, err)
 
 			span := p.span()
-			require.Equal(t, "success", attributes(span)["tokenpulse.outcome"])
-			require.NotContains(t, attributes(span), "tokenpulse.tap.unparsed")
+			require.Equal(t, "success", attributesOf(span)["tokenpulse.outcome"])
+			require.NotContains(t, attributesOf(span), "tokenpulse.tap.unparsed")
 			times, tokens := arrivals(t, span)
 			require.Equal(t, 3, tokens)
 			require.Len(t, times, 3)
@@ -188,7 +188,7 @@ func TestSpan_Outcomes(t *testing.T) {
 			require.Equal(t, strings.HasPrefix(c.name, "a connection that breaks") && c.error != "upstream_unreachable", err != nil, "the client sees the break")
 			require.NoError(t, response.Body.Close())
 			span := p.span()
-			all := attributes(span)
+			all := attributesOf(span)
 			require.Equal(t, c.outcome, all["tokenpulse.outcome"])
 			kind, _ := all["error.type"].(string)
 			require.Equal(t, c.error, kind)
@@ -235,7 +235,7 @@ func TestSpan_ClientThatLeavesCancels(t *testing.T) {
 				require.ErrorIs(t, err, context.Canceled)
 				require.NoError(t, response.Body.Close())
 			}
-			all := attributes(p.span())
+			all := attributesOf(p.span())
 			require.Equal(t, "cancelled", all["tokenpulse.outcome"])
 			require.NotContains(t, all, "error.type")
 			require.NotContains(t, all, "tokenpulse.tap.unparsed")
@@ -284,7 +284,7 @@ func TestSpan_ClientThatLeavesBeforeItsRequestEndsCancels(t *testing.T) {
 				require.NoError(t, connection.(*net.TCPConn).SetLinger(0))
 			}
 			require.NoError(t, connection.Close())
-			all := attributes(p.span())
+			all := attributesOf(p.span())
 			require.Equal(t, "cancelled", all["tokenpulse.outcome"])
 			require.NotContains(t, all, "error.type")
 			require.Empty(t, p.logs.FilterMessage(unreachableMessage).All())
@@ -301,7 +301,7 @@ func TestSpan_WholeAnswerHasUsageButNoTokenTimes(t *testing.T) {
 	for i, asked := range []bool{false, true} { // something in between may have stopped streaming
 		p.post(chatPath, fmt.Sprintf(`{"model":"gpt-x","stream":%t}`, asked))
 		span := p.spansAfter(i + 1)[i]
-		all := attributes(span)
+		all := attributesOf(span)
 		require.EqualValues(t, 9, all["gen_ai.usage.output_tokens"])
 		require.Equal(t, asked, all["gen_ai.request.stream"])
 		require.Equal(t, "whole", all["tokenpulse.tap.untimed"])
@@ -327,7 +327,7 @@ func TestSpan_SaysThatTokensAreUncounted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := start(t, func(w http.ResponseWriter, _ *http.Request) { stream(w)(test.answer + doneEvent) })
 			p.post(chatPath, chatRequest)
-			require.Equal(t, test.uncounted, attributes(p.span())["tokenpulse.tap.uncounted"])
+			require.Equal(t, test.uncounted, attributesOf(p.span())["tokenpulse.tap.uncounted"])
 		})
 	}
 }
@@ -342,7 +342,7 @@ func TestSpan_TimingsOfTheService(t *testing.T) {
 	})
 	p.post(chatPath, chatRequest)
 	span := p.span()
-	all := attributes(span)
+	all := attributesOf(span)
 	require.InDelta(t, 0.01, all["tokenpulse.queue.duration"], 1e-9)
 	require.InDelta(t, 0.02, all["tokenpulse.prefill.duration"], 1e-9)
 	require.InDelta(t, 0.03, all["tokenpulse.decode.duration"], 1e-9)
@@ -358,7 +358,7 @@ func TestSpan_MetricsOfVLLM(t *testing.T) {
 			`"metrics":{"queue_time_ms":10,"time_to_first_token_ms":20.5,"generation_time_ms":30,"speculative_decoding":{"num_accepted_draft_tokens":3,"num_draft_tokens":7}}}` + "\n\n" + doneEvent)
 	})
 	p.post(chatPath, chatRequest)
-	all := attributes(p.span())
+	all := attributesOf(p.span())
 	require.InDelta(t, 0.01, all["tokenpulse.queue.duration"], 1e-9)
 	require.InDelta(t, 0.0205, all["tokenpulse.prefill.duration"], 1e-9)
 	require.InDelta(t, 0.03, all["tokenpulse.decode.duration"], 1e-9)
@@ -417,7 +417,7 @@ func TestSpan_SaysWhatCouldNotBeRead(t *testing.T) {
 			})
 			_, body := p.post(chatPath, chatRequest)
 			require.Equal(t, hash(sent.String()), hash(body))
-			require.Contains(t, attributes(p.span())["tokenpulse.tap.unparsed"], c.part)
+			require.Contains(t, attributesOf(p.span())["tokenpulse.tap.unparsed"], c.part)
 			require.Positive(t, p.counter("unparsed"))
 		})
 	}
@@ -481,14 +481,14 @@ func TestSpan_UpstreamThatIsDown(t *testing.T) {
 	response, body := p.post(chatPath, chatRequest)
 	require.Equal(t, http.StatusBadGateway, response.StatusCode)
 	require.JSONEq(t, `{"error":{"type":"upstream_unreachable","message":"token_tap: the upstream 127.0.0.1:1 did not answer"}}`, body)
-	all := attributes(p.span())
+	all := attributesOf(p.span())
 	require.Equal(t, "upstream_unreachable", all["error.type"])
 	require.Equal(t, "gpt-x", all["gen_ai.request.model"], "an alert on errors names the model")
 	require.Equal(t, true, all["gen_ai.request.stream"])
 	require.Len(t, p.logs.FilterMessage(unreachableMessage).All(), 1)
 
 	_, _ = p.post(chatPath, `{"model":"gpt-x","messages":"`+numbered(maxDiscarded)+`"}`)
-	require.NotContains(t, attributes(p.spansAfter(2)[1]), "gen_ai.request.model", "a long body is not waited for")
+	require.NotContains(t, attributesOf(p.spansAfter(2)[1]), "gen_ai.request.model", "a long body is not waited for")
 }
 
 var errRefused = errors.New("refused")

@@ -52,8 +52,8 @@ func TestUntracked_StreamInAKnownFormatIsMeasured(t *testing.T) {
 			span := p.span()
 			times, _ := arrivals(t, span)
 			require.Len(t, times, 3)
-			require.Equal(t, "m-1", attributes(span)["gen_ai.request.model"])
-			require.EqualValues(t, 5, attributes(span)["gen_ai.usage.output_tokens"])
+			require.Equal(t, "m-1", attributesOf(span)["gen_ai.request.model"])
+			require.EqualValues(t, 5, attributesOf(span)["gen_ai.usage.output_tokens"])
 			require.Zero(t, p.logs.FilterMessage(namedUnknown).Len())
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.uber.org/zap"
 
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
@@ -69,7 +70,7 @@ func (r *Reporter) Report(ctx context.Context, batch *Tally) {
 
 // serviceOf returns the name of the service in an encoded resource.
 func serviceOf(resource []byte) string {
-	attributes := pcommon.NewMap()
-	senderattributes.Put(attributes, resource)
-	return source.Text(attributes, names.ServiceName)
+	own := pcommon.NewMap()
+	senderattributes.Put(own, resource)
+	return attributes.Text(own, names.ServiceName)
 }

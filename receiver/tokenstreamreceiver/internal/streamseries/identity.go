@@ -9,6 +9,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/names"
@@ -88,12 +89,12 @@ func (r *Recorder) resolve(s *identity.Stream) *streamIdentity {
 	span.Attributes().RemoveIf(func(name string, _ pcommon.Value) bool {
 		return strings.HasPrefix(name, names.Prefix) && isOfRequest(name)
 	})
-	id.status = source.Status(span.Attributes())
+	id.status = attributes.Status(span.Attributes())
 	id.rules = r.rules.Bind(span.Attributes(), resource)
 
 	id.values = r.dimensions.Values()
-	for _, attributes := range [...]pcommon.Map{resource, span.Attributes()} {
-		for name, v := range attributes.All() {
+	for _, all := range [...]pcommon.Map{resource, span.Attributes()} {
+		for name, v := range all.All() {
 			r.dimensions.Read(id.values, name, v)
 		}
 	}

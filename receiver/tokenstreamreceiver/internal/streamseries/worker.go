@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
@@ -210,7 +211,7 @@ func (w *worker) Attribute(name string) (v pcommon.Value, ok bool) {
 		return outcomes[w.finished.Latency.Outcome], true
 	}
 	span, resource := w.attributes()
-	return source.LookUp(name, span, resource)
+	return attributes.LookUp(name, span, resource)
 }
 
 var outcomes = func() map[string]pcommon.Value {

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
@@ -108,7 +109,7 @@ func (m *Maker) Make(finished []assembly.Finished, tally *latencyreport.Tally) M
 // fill writes what does not depend on the timings into a span that has the attributes of its sender.
 func (m *Maker) fill(span ptrace.Span, id ID) {
 	stream := &m.stream
-	span.SetName(cmp.Or(source.SpanName(span.Attributes()), names.SourceTokenStream))
+	span.SetName(cmp.Or(attributes.SpanName(span.Attributes()), names.SourceTokenStream))
 	span.SetTraceID(id.Trace)
 	span.SetSpanID(id.Span)
 	span.SetParentSpanID(stream.Start.ParentSpanID)
