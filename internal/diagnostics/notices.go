@@ -11,7 +11,6 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
 // streamStopped is the reason in place of latency.NotStreamed if the request asked for a stream.
@@ -64,9 +63,8 @@ type Notices struct {
 	messages [][NumReasons]string // by reader
 }
 
-// NewNotices returns notices that log each message at most once a minute.
-func NewNotices(logger *zap.Logger) *Notices {
-	sources := source.Names()
+// NewNotices returns notices that log each message at most once a minute. sources has the name of each reader.
+func NewNotices(logger *zap.Logger, sources []string) *Notices {
 	n := &Notices{logger: OnceAMinute(logger), messages: make([][NumReasons]string, len(sources))}
 	for reader, name := range sources {
 		for reason := latency.Present + 1; reason < NumReasons; reason++ {

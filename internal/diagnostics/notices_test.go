@@ -23,7 +23,7 @@ func TestNotices_LinkToTheRemedies(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(testenv.Root(t), "docs", "sources.md"))
 	require.NoError(t, err)
 	messages := []string{unclaimedMessage}
-	for _, ofSource := range NewNotices(zap.NewNop()).messages {
+	for _, ofSource := range NewNotices(zap.NewNop(), source.Names()).messages {
 		messages = append(messages, ofSource[1:]...)
 	}
 	require.Len(t, messages, 1+10*len(source.Names()))
@@ -37,7 +37,7 @@ func TestNotices_LinkToTheRemedies(t *testing.T) {
 
 // A sender of token events is not advised to send token events.
 func TestNotices_AdviseToSendTheMissingStartEvent(t *testing.T) {
-	messages := NewNotices(zap.NewNop()).messages
+	messages := NewNotices(zap.NewNop(), source.Names()).messages
 	for reader, name := range source.Names() {
 		message := messages[reader][latency.NotReported]
 		require.Equal(t, name == "token_stream", strings.Contains(message, "remedy: send a start event"), message)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
-	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
 // Tally counts the clock anomalies and the rejected values of the requests in one batch, so that each
@@ -21,20 +20,16 @@ type Tally struct {
 	Unusable       int64
 }
 
-// Add counts a request.
-func (t *Tally) Add(observed *source.Observation, derived *latency.Latency) {
-	t.AddDerived(derived, observed.Unusable)
-	for reason, n := range observed.Rejected {
-		t.Rejected[reason] += n
-	}
-}
-
-// AddDerived counts a request without an observation. unusable is the number of its attributes whose
-// value has the wrong type or form.
-func (t *Tally) AddDerived(derived *latency.Latency, unusable int64) {
+// Add counts a request. unusable is the number of its attributes whose value has the wrong type or form.
+func (t *Tally) Add(derived *latency.Latency, unusable int64) {
 	t.ClockAnomalies += derived.Count(numbers.ClockAnomalies)
 	t.Unusable += unusable
-	for reason, n := range derived.Rejected {
+	t.AddRejected(&derived.Rejected)
+}
+
+// AddRejected counts values that were rejected, by reason.
+func (t *Tally) AddRejected(rejected *[latency.NumReasons]int64) {
+	for reason, n := range rejected {
 		t.Rejected[reason] += n
 	}
 }

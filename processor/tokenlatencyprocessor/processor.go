@@ -76,7 +76,7 @@ func newTokenLatency(set component.TelemetrySettings, cfg *Config) (*tokenLatenc
 		}},
 		telemetry: telemetry,
 		logger:    diagnostics.OnceAMinute(set.Logger),
-		notices:   diagnostics.NewNotices(set.Logger),
+		notices:   diagnostics.NewNotices(set.Logger, source.Names()),
 	}, nil
 }
 

@@ -33,7 +33,8 @@ func newTally() tally {
 
 func (t *tally) add(observed *source.Observation, derived *latency.Latency) {
 	t.derived[observed.Reader]++
-	t.ignored.Add(observed, derived)
+	t.ignored.Add(derived, observed.Unusable)
+	t.ignored.AddRejected(&observed.Rejected)
 }
 
 func (t *tally) reset() {

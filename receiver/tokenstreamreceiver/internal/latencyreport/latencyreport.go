@@ -53,7 +53,8 @@ type Reporter struct {
 
 // New returns a reporter to a component's self-metrics and logger.
 func New(telemetry *metadata.TelemetryBuilder, logger *zap.Logger) *Reporter {
-	return &Reporter{telemetry, diagnostics.NewNotices(logger), slices.Index(source.Names(), names.SourceTokenStream)}
+	sources := source.Names()
+	return &Reporter{telemetry, diagnostics.NewNotices(logger, sources), slices.Index(sources, names.SourceTokenStream)}
 }
 
 // Report reports the tally of a batch, whose resources must not have changed, and resets it.

@@ -168,7 +168,7 @@ func (w *worker) derive(s *source.TokenStream, id *streamIdentity, usage assembl
 func (w *worker) contribute(id *streamIdentity, resource []byte, client *httpguard.Client) {
 	f := &w.finished
 	f.Status = id.status
-	w.latencies.AddDerived(&f.Latency, id.unusable)
+	w.latencies.Add(&f.Latency, id.unusable)
 	w.latencies.Explain(&f.Latency, resource)
 	f.TraceID, f.SpanID, f.Client = w.span.Trace, w.span.Span, client
 	f.Trace = w.start().TraceID

@@ -37,7 +37,8 @@ func (m *Maker) writeTimings(span ptrace.Span, resource pcommon.Map, tally *late
 		return
 	}
 	if tally != nil {
-		tally.Add(observation, &m.derived)
+		tally.Add(&m.derived, observation.Unusable)
+		tally.AddRejected(&observation.Rejected)
 		tally.Explain(&m.derived, m.stream.Resource)
 	}
 	m.annotator.Write(attributes, observation, &m.derived)
