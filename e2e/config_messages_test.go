@@ -154,6 +154,15 @@ func TestConfigMessages_OfStartNameKeyAndRemedy(t *testing.T) {
 	}
 }
 
+func TestConfigMessages_OfLogsPipelineNameOtherWays(t *testing.T) {
+	t.Parallel()
+	output, err := exec.CommandContext(t.Context(), built(t, "otelcol-tokenpulse"), "validate", "--config", writeSettings(t, "", "", nil),
+		"--set=exporters.debug=", "--set=service.pipelines.logs.receivers=[token_stream]", "--set=service.pipelines.logs.exporters=[debug]").CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(output), `"token_stream" receiver for data type "logs": token_stream does not read OTLP logs; to report the tokens`)
+	require.Contains(t, string(output), "post events to /v1/tokens or call tokenpulse.v1.TokenStreamService over gRPC, or set attributes of the request's span (docs/timeline-attributes.md)")
+}
+
 func TestConfigMessages_OfExporterInNoPipeline(t *testing.T) {
 	t.Parallel()
 	c := startCollector(t, writeSettings(t, "", "", nil), "--set=receivers.token_tap.endpoint="+freeAddress(t), "--set=exporters.token_sli/unused.endpoint=localhost:4711")

@@ -29,16 +29,14 @@ import (
 //	go test ./internal/names -run TestAttributesPage_IsUpToDate -update
 func TestAttributesPage_IsUpToDate(t *testing.T) {
 	testenv.RequireTables(t, "docs/attributes.md", map[string]string{
-		"span":                    attributeTable("written by", spanAttributes),
-		"slo":                     attributeTable("written by", sloAttributes),
-		"trace":                   attributeTable("written by", traceAttributes),
-		"standard":                attributeTable("written by", standardAttributes),
-		"span events":             eventTable(spanEvents),
-		"span event attributes":   attributeTable("event", spanEventAttributes),
-		"stream events":           eventTable(streamEvents),
-		"stream event attributes": attributeTable("event", streamEventAttributes),
-		"slo events":              eventTable(sloEvents),
-		"slo event attributes":    attributeTable("event", sloEventAttributes),
+		"span":                  attributeTable("written by", spanAttributes),
+		"slo":                   attributeTable("written by", sloAttributes),
+		"trace":                 attributeTable("written by", traceAttributes),
+		"standard":              attributeTable("written by", standardAttributes),
+		"span events":           eventTable(spanEvents),
+		"span event attributes": attributeTable("event", spanEventAttributes),
+		"slo events":            eventTable(sloEvents),
+		"slo event attributes":  attributeTable("event", sloEventAttributes),
 	}, nil)
 }
 
@@ -70,7 +68,7 @@ func eventTable(events []event) string {
 
 var (
 	spanLists  = [][]attribute{spanAttributes, sloAttributes, traceAttributes, standardAttributes}
-	eventLists = [][]attribute{spanEventAttributes, streamEventAttributes, sloEventAttributes}
+	eventLists = [][]attribute{spanEventAttributes, sloEventAttributes}
 )
 
 func TestAttributes_HaveAllFieldsAndUniqueKeys(t *testing.T) {
@@ -103,7 +101,7 @@ func TestAttributes_EveryConstantHasARow(t *testing.T) {
 	for _, a := range slices.Concat(slices.Concat(spanLists, eventLists)...) {
 		documented[a.Key] = true
 	}
-	for _, e := range slices.Concat(spanEvents, streamEvents, sloEvents) {
+	for _, e := range slices.Concat(spanEvents, sloEvents) {
 		documented[e.Name] = true
 	}
 	found := 0

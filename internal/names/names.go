@@ -128,6 +128,7 @@ const (
 	ServiceName                = "service.name"
 	GenAIOperationName         = "gen_ai.operation.name"
 	GenAIProviderName          = "gen_ai.provider.name"
+	GenAISystem                = "gen_ai.system" // the former name of GenAIProviderName
 	GenAIRequestModel          = "gen_ai.request.model"
 	GenAIRequestStream         = "gen_ai.request.stream"
 	GenAIResponseModel         = "gen_ai.response.model"

@@ -66,16 +66,11 @@ const (
 
 // Values of attribute.Where: the events that have an attribute.
 const (
-	onStall            = "stall"
-	onChunk            = "chunk"
-	onEnd              = "end"
-	onEveryStreamEvent = "all four"
-	onStartChunk       = "start, chunk"
-	onAllButScheduled  = "start, chunk, end"
-	onBreach           = "breach"
-	onBurn             = "burn start, burn end"
-	onEverySLOEvent    = "all three"
-	onBurnStart        = "burn start"
+	onStall         = "stall"
+	onBreach        = "breach"
+	onBurn          = "burn start, burn end"
+	onEverySLOEvent = "all three"
+	onBurnStart     = "burn start"
 )
 
 // event documents one log event.
@@ -180,36 +175,6 @@ var spanEvents = []event{
 var spanEventAttributes = []attribute{
 	{numbers.StallDuration.Attribute(), typeDouble, seconds, onStall, "How long no token came."},
 	{names.TokenIndex, typeInt, "", onStall, "Number of tokens before the stall: the index, from 0, of the token that came late."},
-}
-
-// streamEvents documents the log events with which a service reports a token stream.
-var streamEvents = []event{
-	{names.LogStreamStart, "", "Request start."},
-	{names.LogStreamScheduled, "", "The engine took the request out of its queue."},
-	{names.LogStreamChunk, "", "Tokens arrived."},
-	{names.LogStreamEnd, "", "Request end."},
-}
-
-// streamEventAttributes documents the attributes of streamEvents.
-var streamEventAttributes = []attribute{
-	{names.LogStreamID, typeString, "", onEveryStreamEvent, "ID of the stream. Ignored in records with a trace ID and a span ID: those are its ID."},
-	{names.LogTraceID, typeString, "", onStartChunk, "Trace of the new span, 32 hexadecimal digits. Used only in records without a trace ID."},
-	{names.LogSpanID, typeString, "", onStartChunk, "ID of the new span, 16 hexadecimal digits."},
-	{names.LogParentSpanID, typeString, "", onStartChunk, "Parent of the new span, 16 hexadecimal digits. Default: the record's span ID."},
-	{names.LogVantage, typeString, "", onStartChunk, "`client`, `gateway`, `server` (default) or `engine`."},
-	{names.LogAttributes, typeMap, "", onAllButScheduled, "Attributes for the new span, copied as they are."},
-	{names.LogTokens, typeInt, tokens, onChunk, "Tokens of the chunk, default 1. A chunk of 0 tokens is accepted and not recorded."},
-	{names.LogChannel, typeString, "", onChunk, "`content` (default), `reasoning` or `tool_call`."},
-	{names.LogSeq, typeInt, "", onChunk, "Sequence number: orders chunks and removes repeats."},
-	{names.LogUsage, typeMap, "", onEnd, "Reported token counts: `input_tokens`, `output_tokens`, `reasoning_tokens`, `cached_input_tokens`, `cache_write_input_tokens`."},
-	{names.LogUsage + "." + names.LogInputTokens, typeInt, tokens, onEnd, "Input tokens. An attribute of this key can replace the key of the map."},
-	{names.LogUsage + "." + names.LogOutputTokens, typeInt, tokens, onEnd, "Output tokens, reasoning included; likewise."},
-	{names.LogUsage + "." + names.LogReasoningTokens, typeInt, tokens, onEnd, "Reasoning tokens; likewise."},
-	{names.LogUsage + "." + names.LogCachedInputTokens, typeInt, tokens, onEnd, "Input tokens that were read from a cache; likewise."},
-	{names.LogUsage + "." + names.LogCacheWriteInputTokens, typeInt, tokens, onEnd, "Input tokens that were written to a cache; likewise."},
-	{names.LogFinishReason, typeString, "", onEnd, "Finish reason. Of a list, the first entry counts."},
-	{names.LogError, typeString, "", onEnd, "Error message. The outcome is then `error`."},
-	{names.LogCancelled, typeBool, "", onEnd, "True when the client went away. The outcome is then `cancelled`."},
 }
 
 // sloEvents documents the log events that the token_sli connector sends.

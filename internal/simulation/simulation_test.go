@@ -7,7 +7,7 @@
 // Real are the components, made by their factories, their HTTP servers and handlers, the HTTP
 // client, the disk's contents across processes, and all timers: a bubble of testing/synctest
 // replaces the clock. Stand-ins are the connections (net.Pipe), the disk (in memory), the
-// Collector's fan-out, and all other components. gRPC and OTLP log events are not simulated.
+// Collector's fan-out, and all other components. gRPC is not simulated.
 //
 // In three fifths of the seeds, the receiver sends series, and spans of no stream, of a share, or of
 // breaches. The streams that expire without a span are not seen, only counted.

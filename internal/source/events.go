@@ -14,9 +14,9 @@ import (
 
 // Names of the events that mark a chunk of tokens, a frame, the first token or the last token.
 var (
-	tokenEvents       = []string{names.LogTokenGenerated}
-	openLLMetryFrames = []string{names.LogCompletionChunk, names.LogLLMCompletionChunk}
-	otherFrames       = []string{names.LogContentChunk, names.LogGenAIStreamChunk, "new_token"}
+	tokenEvents       = []string{names.TokenGenerated}
+	openLLMetryFrames = []string{names.CompletionChunk, names.LLMCompletionChunk}
+	otherFrames       = []string{names.ContentChunk, names.GenAIStreamChunk, "new_token"}
 	firstTokens       = []string{"gen_ai.first_token", "first_token", "llm.first_token"}
 	lastTokens        = []string{"last_token", "llm.last_token"}
 )
@@ -79,7 +79,7 @@ func (o *Observation) readEvents(r *reader, span ptrace.Span, frames *timeline.T
 // tokensOf returns the number of tokens of a chunk: that of its attribute, or 1 if it has none that can
 // be read.
 func (o *Observation) tokensOf(event ptrace.SpanEvent) uint32 {
-	v, ok := event.Attributes().Get(names.LogTokens)
+	v, ok := event.Attributes().Get(names.EventTokens)
 	if !ok {
 		return 1
 	}

@@ -36,7 +36,7 @@ func TestSilentCall_StreamsIfItHasASignOfAStream(t *testing.T) {
 		"a mean gap":        {call{attributes: chat("gen_ai.client.operation.time_per_output_chunk", 0.05)}, "not_reported"},
 		"a last token":      {call{attributes: chat(), events: []event{{name: "last_token", after: time.Second / 2}}}, "not_reported"},
 		"the last of its frames": {
-			call{attributes: chat(), dropped: 5, events: []event{{name: names.LogContentChunk, after: time.Second / 2}}}, "dropped_events",
+			call{attributes: chat(), dropped: 5, events: []event{{name: names.ContentChunk, after: time.Second / 2}}}, "dropped_events",
 		},
 	}
 	for name, test := range tests {

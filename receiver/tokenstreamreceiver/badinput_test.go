@@ -271,6 +271,22 @@ func TestProtobuf_RejectsOnlyBadTokenStream(t *testing.T) {
 	}
 }
 
+func TestProtobuf_ListsTheSameErrorOnce(t *testing.T) {
+	b := start(t)
+	bad := func(id string) *tokenpulsev1.TokenStream {
+		return &tokenpulsev1.TokenStream{StreamId: id, ChunkRuns: []*tokenpulsev1.ChunkRun{{TimeUnixNano: at(0), Channel: 9}}}
+	}
+	message, err := proto.Marshal(&tokenpulsev1.ExportTokenStreamsRequest{ResourceTokenStreams: []*tokenpulsev1.ResourceTokenStreams{{
+		TokenStreams: []*tokenpulsev1.TokenStream{bad("a"), bad("b"), bad("a")},
+	}}})
+	require.NoError(t, err)
+	got := b.post(t, typeProtobuf, bytes.NewReader(message)).answer
+	require.Equal(t, 3, got.Rejected)
+	require.Len(t, got.Errors, 2)
+	require.Equal(t, "a", got.Errors[0].StreamID)
+	require.Equal(t, "b", got.Errors[1].StreamID)
+}
+
 func TestHTTP_RejectsWrongRequest(t *testing.T) {
 	b := start(t, func(c *Config) { c.Protocols.HTTP.Get().MaxRequestBodySize = 1000 })
 	big := strings.Repeat(" ", 2000)
@@ -316,7 +332,7 @@ func TestHTTP_UnknownPathNamesTheKnownOnes(t *testing.T) {
 		body, err := io.ReadAll(resp.Body)
 		require.NoError(t, err)
 		require.Equal(t, 404, resp.StatusCode, path)
-		require.Contains(t, string(body), "unknown path; send token events to /v1/tokens and OTLP log events to /v1/logs; for spans, use the otlp receiver")
+		require.Contains(t, string(body), "unknown path; send token events to /v1/tokens; for spans, use the otlp receiver")
 	}
 }
 

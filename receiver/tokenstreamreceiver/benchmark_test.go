@@ -16,8 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer/consumertest"
-	"go.opentelemetry.io/collector/pdata/plog"
-	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 	"google.golang.org/protobuf/proto"
 
@@ -175,28 +173,4 @@ func BenchmarkNDJSON(b *testing.B) {
 		}
 		return nil
 	})
-}
-
-func BenchmarkLogs(b *testing.B) {
-	first := event("tokenpulse.stream.start", 0, attrs{
-		"gen_ai.operation.name": "chat", "gen_ai.request.model": "llama-3-70b", "gen_ai.provider.name": "vllm",
-	})
-	last := event("tokenpulse.stream.end", time.Minute, attrs{"finish_reason": "stop", "usage.output_tokens": benchTokens})
-	var records []record
-	for i := range benchStreams {
-		span := inSpan(fmt.Sprintf("%016x", i+1))
-		both := func(f record) record {
-			return func(r plog.LogRecord) { f(r); span(r) }
-		}
-		records = append(records, both(first))
-		at := 200 * time.Millisecond
-		for _, delta := range benchDeltas() {
-			at += time.Duration(delta) * time.Microsecond
-			records = append(records, both(event("gen_ai.token.generated", at, attrs{"gen_ai.request.model": "llama-3-70b"})))
-		}
-		records = append(records, both(last))
-	}
-	wire, err := plogotlp.NewExportRequestFromLogs(toLogs(records...)).MarshalProto()
-	require.NoError(b, err)
-	benchmark(b, wire, func(r *request) error { return r.readLogsProtobuf(wire) })
 }

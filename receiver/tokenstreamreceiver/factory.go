@@ -30,6 +30,7 @@ func NewFactory() receiver.Factory {
 		createDefaultConfig,
 		receiver.WithTraces(createTraces, metadata.TracesStability),
 		receiver.WithMetrics(createMetrics, metadata.MetricsStability),
+		receiver.WithLogs(refuseLogsPipeline, component.StabilityLevelUndefined),
 	)
 }
 

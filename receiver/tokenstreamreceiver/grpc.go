@@ -75,18 +75,9 @@ func (r *tokenStreamReceiver) stopGRPC(ctx context.Context) {
 // rawMessage is an encoded request, which the decoders of package wire read in place.
 type rawMessage struct{ mem.Buffer }
 
-// rawCodec keeps raw messages encoded, lets pdata messages encode themselves, and leaves
-// all other messages to the codec that gRPC uses by default.
+// rawCodec keeps raw messages encoded, and leaves all other messages to the codec that
+// gRPC uses by default.
 type rawCodec struct{ encoding.CodecV2 }
-
-func (c rawCodec) Marshal(v any) (mem.BufferSlice, error) {
-	message, ok := v.(interface{ MarshalProto() ([]byte, error) })
-	if !ok {
-		return c.CodecV2.Marshal(v)
-	}
-	encoded, err := message.MarshalProto()
-	return mem.BufferSlice{mem.SliceBuffer(encoded)}, err
-}
 
 func (c rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	raw, ok := v.(*rawMessage)
@@ -119,29 +110,15 @@ var tokenStreamService = grpc.ServiceDesc{
 	ServiceName: tokenpulsev1.TokenStreamService_ServiceDesc.ServiceName,
 	HandlerType: (*any)(nil),
 	Streams: []grpc.StreamDesc{
-		method("Export", false, (*request).readProtobuf, respondToTokens),
-		method("Stream", false, (*request).readProtobuf, respondToTokens),
+		method("Export"),
+		method("Stream"),
 	},
 	Metadata: tokenpulsev1.TokenStreamService_ServiceDesc.Metadata,
 }
 
-const logsServiceName = "opentelemetry.proto.collector.logs.v1.LogsService"
-
-// logsService is OTLP's LogsService with raw messages.
-var logsService = grpc.ServiceDesc{
-	ServiceName: logsServiceName,
-	HandlerType: (*any)(nil),
-	Streams:     []grpc.StreamDesc{method("Export", true, (*request).readLogsProtobuf, respondToLogs)},
-	Metadata:    "opentelemetry/proto/collector/logs/v1/logs_service.proto",
-}
-
-func respondToTokens(a *answer) (any, error) { return a.tokensResponse() }
-
-func respondToLogs(a *answer) (any, error) { return a.logsResponse(), nil }
-
 // method returns a method of a service, which applies each message as a whole when it arrives:
 // one message of Export, any number of Stream.
-func method(name string, byEvent bool, read func(*request, []byte) error, respond func(*answer) (any, error)) grpc.StreamDesc {
+func method(name string) grpc.StreamDesc {
 	live := name == "Stream"
 	return grpc.StreamDesc{StreamName: name, ClientStreams: true, Handler: func(server any, stream grpc.ServerStream) error {
 		r, ctx := server.(*tokenStreamReceiver), stream.Context()
@@ -169,14 +146,14 @@ func method(name string, byEvent bool, read func(*request, []byte) error, respon
 				break
 			}
 			if err == nil {
-				err = r.commitMessage(ctx, message, byEvent, read, &applied)
+				err = r.commitMessage(ctx, message, &applied)
 				message.Free()
 			}
 			if err != nil {
 				return err
 			}
 		}
-		response, err := respond(&applied)
+		response, err := applied.tokensResponse()
 		if err != nil {
 			return err
 		}
@@ -186,12 +163,12 @@ func method(name string, byEvent bool, read func(*request, []byte) error, respon
 
 // commitMessage applies the whole message and adds the result to applied, or returns the
 // status of the error.
-func (r *tokenStreamReceiver) commitMessage(ctx context.Context, message *rawMessage, byEvent bool, read func(*request, []byte) error, applied *answer) error {
-	req := r.take(r.reportGRPC, byEvent, applied)
+func (r *tokenStreamReceiver) commitMessage(ctx context.Context, message *rawMessage, applied *answer) error {
+	req := r.take(r.reportGRPC, false, applied)
 	defer r.put(req)
 	err := req.memory.add(int64(message.Len()))
 	if err == nil {
-		err = r.readMessage(req, message.ReadOnlyData(), read)
+		err = r.readMessage(req, message.ReadOnlyData())
 	}
 	if refused := req.commitRead(ctx, err); refused != nil {
 		return refused.status().Err()

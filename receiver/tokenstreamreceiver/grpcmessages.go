@@ -110,9 +110,9 @@ func (keepCompressed) Type() string { return "gzip" }
 var gzipHeader = []byte{0x1f, 0x8b}
 
 // readMessage reads a message, decompressed if need be, into the batch of a request.
-func (r *tokenStreamReceiver) readMessage(req *request, message []byte, read func(*request, []byte) error) error {
+func (r *tokenStreamReceiver) readMessage(req *request, message []byte) error {
 	if !bytes.HasPrefix(message, gzipHeader) {
-		return r.decode(req, message, read)
+		return r.decode(req, message, (*request).readProtobuf)
 	}
 	decompressed, err := inflate.Gzip(bytes.NewReader(message), req.memory.add)
 	if err != nil {
@@ -127,7 +127,7 @@ func (r *tokenStreamReceiver) readMessage(req *request, message []byte, read fun
 	if int64(len(body.buffer)) > limit {
 		return assembly.Errorf(assembly.Limit, "the message is larger than %d bytes after decompression (max_recv_msg_size_mib); send smaller messages", limit)
 	}
-	return r.decode(req, body.buffer, read)
+	return r.decode(req, body.buffer, (*request).readProtobuf)
 }
 
 func (r *tokenStreamReceiver) maxMessageSize() int64 {

@@ -27,18 +27,18 @@ func (r *tokenStreamReceiver) startHTTP(ctx context.Context, host component.Host
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc(tokensPath, r.handle)
-	mux.HandleFunc(logsPath, r.handle)
-	mux.HandleFunc("/", func(w http.ResponseWriter, httpReq *http.Request) {
-		r.writeError(w, httpReq, http.StatusNotFound,
-			"unknown path; send token events to "+tokensPath+" and OTLP log events to "+logsPath+"; for spans, use the otlp receiver")
+	mux.HandleFunc(logsPath, refuseLogsHTTP)
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		r.writeError(w, http.StatusNotFound,
+			"unknown path; send token events to "+tokensPath+"; for spans, use the otlp receiver")
 	})
 
 	// Live bodies have no size limit, so the handlers apply it to the others.
 	unlimited := *cfg
 	unlimited.MaxRequestBodySize = math.MaxInt64
 	options := append(decoders(cfg.CompressionAlgorithms, r.ingester.store), confighttp.WithErrorHandler(
-		func(w http.ResponseWriter, httpReq *http.Request, message string, status int) {
-			r.writeError(w, httpReq, status, message)
+		func(w http.ResponseWriter, _ *http.Request, message string, status int) {
+			r.writeError(w, status, message)
 		}))
 	server, err := unlimited.ToServer(ctx, host.GetExtensions(), r.settings.TelemetrySettings, mux, options...)
 	if err != nil {
@@ -88,19 +88,12 @@ func (r *tokenStreamReceiver) stopHTTP(ctx context.Context) error {
 	return err
 }
 
-// readers read a message of each path by its media type. Lines of NDJSON have no reader.
-var readers = map[string]map[string]func(*request, []byte) error{
-	tokensPath: {typeNDJSON: nil, typeJSON: (*request).readJSON, typeProtobuf: (*request).readProtobuf},
-	logsPath:   {typeJSON: (*request).readLogsJSON, typeProtobuf: (*request).readLogsProtobuf},
+// readers read a message by its media type. Lines of NDJSON have no reader.
+var readers = map[string]func(*request, []byte) error{
+	typeNDJSON: nil, typeJSON: (*request).readJSON, typeProtobuf: (*request).readProtobuf,
 }
 
-// supported names the media types of each path.
-var supported = map[string]string{
-	tokensPath: typeNDJSON + ", " + typeJSON + " or " + typeProtobuf,
-	logsPath:   typeProtobuf + " or " + typeJSON,
-}
-
-// handle handles a request of a known path.
+// handle handles a request of token events.
 func (r *tokenStreamReceiver) handle(w http.ResponseWriter, httpReq *http.Request) {
 	r.handlingHTTP.RLock()
 	defer r.handlingHTTP.RUnlock()
@@ -109,20 +102,20 @@ func (r *tokenStreamReceiver) handle(w http.ResponseWriter, httpReq *http.Reques
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 	if httpReq.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		r.writeError(w, httpReq, http.StatusMethodNotAllowed, "the method is not supported; use POST")
+		r.writeError(w, http.StatusMethodNotAllowed, "the method is not supported; use POST")
 		return
 	}
 	if limit := r.maxBodySize(); httpReq.ContentLength > limit {
 		r.ingester.unreadable(httpReq.Context(), assembly.Malformed)
-		r.writeReadError(w, httpReq, &http.MaxBytesError{Limit: limit})
+		r.writeReadError(w, &http.MaxBytesError{Limit: limit})
 		return
 	}
 	mediaType := mediaTypeOf(httpReq)
-	read, ok := readers[httpReq.URL.Path][mediaType]
+	read, ok := readers[mediaType]
 	switch {
 	case !ok:
-		r.writeError(w, httpReq, http.StatusUnsupportedMediaType,
-			fmt.Sprintf("`Content-Type` is %.64q; send %s", mediaType, supported[httpReq.URL.Path]))
+		r.writeError(w, http.StatusUnsupportedMediaType,
+			fmt.Sprintf("`Content-Type` is %.64q; send %s, %s or %s", mediaType, typeNDJSON, typeJSON, typeProtobuf))
 	case read == nil:
 		r.handleLines(w, httpReq)
 	default:

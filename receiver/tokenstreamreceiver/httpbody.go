@@ -90,17 +90,17 @@ func (r *tokenStreamReceiver) handleMessage(w http.ResponseWriter, httpReq *http
 	// The Content-Length was checked, but it may be that of a compressed body.
 	if err := body.readFrom(http.MaxBytesReader(w, httpReq.Body, r.maxBodySize()), httpReq.ContentLength); err != nil {
 		if refused := r.readRefusal(httpReq, err); refused != nil {
-			r.breakOff(w, httpReq, new(answer), refused)
+			r.breakOff(w, new(answer), refused)
 			return
 		}
 		r.ingester.unreadable(httpReq.Context(), assembly.Malformed)
-		r.writeReadError(w, httpReq, err)
+		r.writeReadError(w, err)
 		return
 	}
 	var applied answer
-	req := r.take(r.reportHTTP, acceptsLogs(httpReq), &applied)
+	req := r.take(r.reportHTTP, false, &applied)
 	defer r.put(req)
-	r.finish(w, httpReq, &applied, req.commitRead(httpReq.Context(), r.decode(req, body.buffer, read)))
+	r.finish(w, &applied, req.commitRead(httpReq.Context(), r.decode(req, body.buffer, read)))
 }
 
 // readRefusal returns the refusal that is the cause of an error of reading a body, or nil
@@ -129,7 +129,7 @@ func (r *tokenStreamReceiver) handleLines(w http.ResponseWriter, httpReq *http.R
 	if live {
 		end, refused := r.beginLive(httpReq.Context())
 		if refused != nil {
-			r.breakOff(w, httpReq, &applied, refused)
+			r.breakOff(w, &applied, refused)
 			return
 		}
 		defer end()
@@ -140,12 +140,12 @@ func (r *tokenStreamReceiver) handleLines(w http.ResponseWriter, httpReq *http.R
 	}
 	switch {
 	case refused == nil && err == nil:
-		r.finish(w, httpReq, &applied, nil)
+		r.finish(w, &applied, nil)
 		return
 	case refused == nil:
 		applied.conclude("the body ended early: " + err.Error() + "; send again the events that were not accepted")
 	}
-	r.breakOff(w, httpReq, &applied, refused)
+	r.breakOff(w, &applied, refused)
 }
 
 // readLines reads a body to its end. An error is one of reading the body.

@@ -28,18 +28,3 @@ func TestReadme_TokensExample(t *testing.T) {
 	require.EqualValues(t, 230e6, s.End-s.Start)
 	require.Equal(t, []chunk{{200e6, 1, timeline.Content}, {220e6, 1, timeline.Content}}, s.Chunks)
 }
-
-func TestReadme_LogsExample(t *testing.T) {
-	readme, err := os.ReadFile("../../docs/log-events.md")
-	require.NoError(t, err)
-	example := regexp.MustCompile(`(?s)<<EOF_LOGS\n(.*?)EOF_LOGS`).FindSubmatch(readme)
-	require.NotNil(t, example)
-	b := start(t)
-	body := strings.ReplaceAll(string(example[1]), "${now}", strconv.FormatInt(int64(t0/1_000_000_000), 10))
-	b.postLogs(t, typeJSON, []byte(body)).whole(t)
-	s := b.sink.one(t)
-	require.Equal(t, "llama-3-70b", s.Name)
-	require.EqualValues(t, 30e6, s.End-s.Start)
-	require.EqualValues(t, 2, s.Attributes["gen_ai.usage.output_tokens"])
-	require.Equal(t, []chunk{{0, 1, timeline.Content}, {20e6, 1, timeline.Content}}, s.Chunks)
-}

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/http"
 
-	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"google.golang.org/grpc/codes"
 
@@ -29,11 +28,10 @@ type request struct {
 	batch        *assembly.Batch
 	tokenStreams wire.TokenStreams
 	ndjson       wire.NDJSON
-	logs         wire.Logs
 	wholes       *streamseries.Wholes
 	body         *messageBody // that the whole streams refer to, if it is not the caller's
 	memory       reservation
-	byEvent      bool // units are events: lines or log records
+	byEvent      bool // units are events: lines
 
 	applied *answer // of the body or call
 	// pending is the units rejected while the batch was read. They count once the
@@ -79,7 +77,7 @@ func (r *request) reject(position int, id string, err error) {
 func (r *request) rejectUnits(units, position int, id string, err error) {
 	r.pending.Rejected += units
 	r.rejected[assembly.ReasonOf(err)] += int64(units)
-	e := answerError{Message: err.Error(), mistake: assembly.MistakeOf(err), units: units, position: position}
+	e := answerError{Message: err.Error(), position: position}
 	if r.byEvent {
 		e.Line = position
 	} else {
@@ -90,11 +88,11 @@ func (r *request) rejectUnits(units, position int, id string, err error) {
 
 // Bytes of memory that a body takes while it is decoded and applied, besides itself and
 // what its streams take. Measured: 3.6 per byte of token streams in protobuf, whose
-// chunks are packed already, 0.2 per byte of NDJSON, 0.3 of logs, and 7 if the body
+// chunks are packed already, 0.2 per byte of NDJSON, and 7 if the body
 // consists of empty attributes.
 const (
 	memoryPerPackedByte = 4 // of protobuf
-	memoryPerLineByte   = 1 // of NDJSON, and of logs in protobuf
+	memoryPerLineByte   = 1 // of NDJSON
 	memoryPerJSONByte   = 4 // while JSON is converted to protobuf
 	memoryPerJSONValue  = 256
 )
@@ -121,33 +119,6 @@ func (r *request) readJSON(body []byte) error {
 		return err
 	}
 	return r.readProtobuf(message)
-}
-
-func (r *request) readLogsProtobuf(message []byte) error {
-	if err := r.memory.add(memoryPerLineByte * int64(len(message))); err != nil {
-		return err
-	}
-	return r.logs.Decode(message, r.batch, r.reject)
-}
-
-// readLogsJSON converts OTLP/JSON to protobuf, so that there is one decoder of logs.
-// Errors of the conversion may quote the body and are not passed on.
-func (r *request) readLogsJSON(body []byte) error {
-	if err := wire.CheckLogsJSON(body); err != nil {
-		return err
-	}
-	if err := r.reserveJSON(body); err != nil {
-		return err
-	}
-	export := plogotlp.NewExportRequest()
-	if export.UnmarshalJSON(body) != nil {
-		return wire.ErrNotLogs
-	}
-	message, err := export.MarshalProto()
-	if err != nil {
-		return wire.ErrNotLogs
-	}
-	return r.readLogsProtobuf(message)
 }
 
 // reserveJSON reserves the memory for converting a body to protobuf.

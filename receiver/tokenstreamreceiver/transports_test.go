@@ -8,6 +8,7 @@ import (
 	"compress/gzip"
 	"compress/zlib"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -193,21 +194,6 @@ func TestTransports_Agree(t *testing.T) {
 		"protobuf, zstd": func(t *testing.T, b *bench) {
 			ok(t, b.post(t, typeProtobuf, bytes.NewReader(compress(t, "zstd", encoded)), "Content-Encoding", "zstd"), 2)
 		},
-		"logs, protobuf": func(t *testing.T, b *bench) { b.logs(t, typeProtobuf, wholeLogs()...).whole(t) },
-		"logs, JSON":     func(t *testing.T, b *bench) { b.logs(t, typeJSON, wholeLogs()...).whole(t) },
-		"logs, gzip":     func(t *testing.T, b *bench) { b.logs(t, typeProtobuf+" gzip", wholeLogs()...).whole(t) },
-		"logs, JSON, zstd": func(t *testing.T, b *bench) {
-			b.logs(t, typeJSON+" zstd", wholeLogs()...).whole(t)
-		},
-		"logs, gRPC": func(t *testing.T, b *bench) { b.logs(t, "grpc", wholeLogs()...).whole(t) },
-		"logs, a request a record": func(t *testing.T, b *bench) {
-			for _, record := range wholeLogs() {
-				b.logs(t, "grpc", record).whole(t)
-			}
-		},
-		"logs, not in the context of a span": func(t *testing.T, b *bench) {
-			b.logs(t, typeProtobuf, wholeLogsWithoutContext()...).whole(t)
-		},
 		"gRPC, Export": func(t *testing.T, b *bench) {
 			response, err := b.grpc(t).Export(t.Context(), message)
 			require.NoError(t, err)
@@ -277,4 +263,12 @@ func asJSON(t *testing.T, v any) string {
 	out, err := json.MarshalIndent(v, "", " ")
 	require.NoError(t, err)
 	return string(out)
+}
+
+func mustHex(s string) []byte {
+	id, err := hex.DecodeString(s)
+	if err != nil {
+		panic(err)
+	}
+	return id
 }

@@ -26,28 +26,13 @@ const (
 type EventError struct {
 	Reason  Reason
 	Message string
-	mistake string
 }
 
 func (e *EventError) Error() string { return e.Message }
 
 // Errorf returns an EventError with a formatted message.
 func Errorf(reason Reason, format string, args ...any) *EventError {
-	e := &EventError{reason, fmt.Sprintf(format, args...), format}
-	if reason == UnknownStream {
-		e.mistake = e.Message // another stream is another mistake
-	}
-	return e
-}
-
-// MistakeOf returns a text that is equal for errors that differ only in the values in their
-// messages. It is not equal for different unknown streams.
-func MistakeOf(err error) string {
-	var event *EventError
-	if errors.As(err, &event) {
-		return event.mistake
-	}
-	return err.Error()
+	return &EventError{reason, fmt.Sprintf(format, args...)}
 }
 
 // ReasonOf returns the reason of an EventError, and Malformed for other errors.

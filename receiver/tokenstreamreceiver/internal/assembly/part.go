@@ -86,7 +86,7 @@ func (p *Part) reset(batch *batchState) {
 	p.batch, p.times = batch, rangeAround(0)
 }
 
-// Count adds a unit of the request. line is its number in the body, or 0 of a log record.
+// Count adds a unit of the request. line is its number in the body, or 0 of a message.
 func (p *Part) Count(line int) {
 	if p.Units == 0 {
 		p.Line = line

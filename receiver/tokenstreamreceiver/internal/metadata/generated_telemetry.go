@@ -271,7 +271,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverTokenStreamEventsAccepted, err = builder.meter.Int64Counter(
 		"otelcol_receiver_token_stream_events_accepted",
-		metric.WithDescription("NDJSON lines, log records, and token_streams of JSON and protobuf that were accepted. [Alpha]"),
+		metric.WithDescription("NDJSON lines, and token_streams of JSON and protobuf that were accepted. [Alpha]"),
 		metric.WithUnit("{event}"),
 	)
 	errs = errors.Join(errs, err)
@@ -295,7 +295,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverTokenStreamEventsRejected, err = builder.meter.Int64Counter(
 		"otelcol_receiver_token_stream_events_rejected",
-		metric.WithDescription("NDJSON lines, log records, and token_streams of JSON and protobuf that were permanently rejected. An unreadable body, or the unread rest of one, counts once. [Alpha]"),
+		metric.WithDescription("NDJSON lines, and token_streams of JSON and protobuf that were permanently rejected. An unreadable body, or the unread rest of one, counts once. [Alpha]"),
 		metric.WithUnit("{event}"),
 	)
 	errs = errors.Join(errs, err)

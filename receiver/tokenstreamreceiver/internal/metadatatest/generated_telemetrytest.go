@@ -88,7 +88,7 @@ func AssertEqualReceiverTokenStreamDuplicatesDropped(t *testing.T, tt *component
 func AssertEqualReceiverTokenStreamEventsAccepted(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_token_stream_events_accepted",
-		Description: "NDJSON lines, log records, and token_streams of JSON and protobuf that were accepted. [Alpha]",
+		Description: "NDJSON lines, and token_streams of JSON and protobuf that were accepted. [Alpha]",
 		Unit:        "{event}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -150,7 +150,7 @@ func AssertEqualReceiverTokenStreamEventsOpen(t *testing.T, tt *componenttest.Te
 func AssertEqualReceiverTokenStreamEventsRejected(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_token_stream_events_rejected",
-		Description: "NDJSON lines, log records, and token_streams of JSON and protobuf that were permanently rejected. An unreadable body, or the unread rest of one, counts once. [Alpha]",
+		Description: "NDJSON lines, and token_streams of JSON and protobuf that were permanently rejected. An unreadable body, or the unread rest of one, counts once. [Alpha]",
 		Unit:        "{event}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -45,7 +45,7 @@ func checkNumber(count int) error {
 }
 
 // appendResource appends the attributes of a Resource to a KeyValueList.
-func appendResource(list, resource []byte, appendKeyValue func(list, keyValue []byte) ([]byte, error)) ([]byte, error) {
+func appendResource(list, resource []byte) ([]byte, error) {
 	f := fieldsOf(resource)
 	for f.next() {
 		var err error

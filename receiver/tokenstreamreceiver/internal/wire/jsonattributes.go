@@ -44,7 +44,7 @@ func appendJSON(dst []byte, num protowire.Number, v *jsonValue, scratch *[]byte,
 		if !ok {
 			return dst, malformed("an attribute's value is not a valid JSON string; encode it as UTF-8")
 		}
-		return appendValue(dst, num, &value), nil
+		return appendScalar(dst, num, &value), nil
 	}
 	dst, start := openMessage(dst, num)
 	var nested int
@@ -64,6 +64,23 @@ func appendJSON(dst []byte, num protowire.Number, v *jsonValue, scratch *[]byte,
 		return dst, err
 	}
 	return closeMessage(closeMessage(dst, nested), start), nil
+}
+
+// appendScalar appends a field that is an AnyValue without elements.
+func appendScalar(dst []byte, num protowire.Number, value *Value) []byte {
+	dst, start := openMessage(dst, num)
+	switch value.Kind {
+	case StringValue:
+		dst = protowire.AppendTag(dst, StringValue, bytesType)
+		dst = protowire.AppendBytes(dst, value.Bytes)
+	case BoolValue, IntValue:
+		dst = protowire.AppendTag(dst, value.Kind, varintType)
+		dst = protowire.AppendVarint(dst, value.Bits)
+	case DoubleValue:
+		dst = protowire.AppendTag(dst, DoubleValue, fixed64Type)
+		dst = protowire.AppendFixed64(dst, value.Bits)
+	}
+	return closeMessage(dst, start)
 }
 
 // scalar returns a string, number, boolean or null as an attribute value. ok is false

@@ -85,7 +85,7 @@ func (d *TokenStreams) resourceTokenStreams(message []byte, batch *assembly.Batc
 	for f.next() {
 		if f.is(resourceTokenStreamsResource, bytesType) {
 			var err error
-			if d.resource, err = appendResource(d.resource, f.bytes, appendKeyValue); err != nil {
+			if d.resource, err = appendResource(d.resource, f.bytes); err != nil {
 				return err
 			}
 		}

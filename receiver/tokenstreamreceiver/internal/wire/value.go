@@ -4,9 +4,6 @@
 package wire
 
 import (
-	"math"
-	"strconv"
-
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
@@ -136,29 +133,4 @@ func (v *Value) read(message []byte) {
 			*v = Value{Kind: f.num, Bits: f.number, Bytes: f.bytes}
 		}
 	}
-}
-
-// integer returns a whole number that was sent as an integer, a double or text.
-func (v *Value) integer() (n int64, ok bool) {
-	var number float64
-	switch v.Kind {
-	case IntValue:
-		return int64(v.Bits), true
-	case DoubleValue:
-		number = math.Float64frombits(v.Bits)
-	case StringValue:
-		n, err := strconv.ParseInt(string(v.Bytes), 10, 64) // exact beyond the precision of a double
-		if err == nil {
-			return n, true
-		}
-		if number, err = strconv.ParseFloat(string(v.Bytes), 64); err != nil {
-			return 0, false
-		}
-	default:
-		return 0, false
-	}
-	if number != math.Trunc(number) || math.Abs(number) >= 1<<63 {
-		return 0, false
-	}
-	return int64(number), true
 }

@@ -17,9 +17,8 @@ import (
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 )
 
-// Reject receives the error of each rejected unit of a request: a line, a
-// token_stream or a log record. position is the number of the line or token_stream,
-// from 1, and 0 of a log record. id is empty if the stream ID is unknown.
+// Reject receives the error of each rejected unit of a request: a line or a
+// token_stream. position is its number, from 1. id is empty if the stream ID is unknown.
 type Reject func(position int, id string, err error)
 
 func malformed(format string, args ...any) error {
