@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -22,8 +21,8 @@ import (
 )
 
 const tableHead = `
-| library | version | call | chunks sent | takes for the first token | TTFT true | TTFT at best | TTFT derived | TPOT true | TPOT derived | source | estimated |
-|---|---|---|---|---|---|---|---|---|---|---|---|
+| library | version | call | takes for the first token | TTFT true | TTFT at best | TTFT derived | TPOT true | TPOT derived |
+|---|---|---|---|---|---|---|---|---|
 `
 
 // tableCalls lists the rows of the table. A row shows the call of its group with the
@@ -66,20 +65,16 @@ func (table *resultTable) add(t *testing.T, l library, requests map[string]serve
 	for _, row := range tableCalls {
 		call := leastDisturbed(row.calls, calls)
 		request := requests[modelPrefix+call]
-		sees, best, ttft, tpot, source, estimated := "sends no span", "-", "-", "-", "-", "-"
+		sees, best, ttft, tpot := "sends no span", "-", "-", "-"
 		if s, found := calls[call]; found {
 			sees = s.firstInWords()
 			best = inTable(s.best())
 			ttft = inTable(s.milliseconds("tokenpulse.time_to_first_token"))
 			tpot = inTable(s.milliseconds("tokenpulse.time_per_output_token"))
-			source = text(t, s.derived.Attributes(), "tokenpulse.source")
-			if all := s.estimated(); len(all) > 0 {
-				estimated = strings.Join(all, ", ")
-			}
 		}
 		fmt.Fprintln(&table.rows, "|", strings.Join([]string{
-			l.name, installedVersion(t, l.name), row.label, strconv.Itoa(len(request.times(contentFrame))), sees,
-			inTable(request.firstTokenTruth()), best, ttft, inTable(request.perTokenTruth()), tpot, source, estimated,
+			l.name, installedVersion(t, l.name), row.label, sees,
+			inTable(request.firstTokenTruth()), best, ttft, inTable(request.perTokenTruth()), tpot,
 		}, " | "), "|")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -25,7 +26,8 @@ import (
 //
 //	go test ./processor/tokenlatencyprocessor -run TestSourcesDocument -update
 func TestSourcesDocument(t *testing.T) {
-	testenv.RequireTables(t, "docs/sources.md", map[string]string{"sources": systemsTable(t), "cases": casesTable(t)}, nil)
+	systems, estimates := systemsTables(t)
+	testenv.RequireTables(t, "docs/sources.md", map[string]string{"sources": systems, "estimates": estimates, "cases": casesTable(t)}, nil)
 }
 
 // Every folder with spans of another instrumentation has one row.
@@ -54,33 +56,54 @@ func TestSourcesDocument_IsComplete(t *testing.T) {
 	}
 }
 
-func systemsTable(t *testing.T) string {
+// systemsTables returns the table of systems, and that of the reasons for their estimates, which it
+// refers to by number.
+func systemsTables(t *testing.T) (systems, estimates string) {
 	t.Helper()
-	var table strings.Builder
-	table.WriteString("| system | `tokenpulse.source` | `tokenpulse.vantage` | what you get | missing | estimated | setting for more |\n|---|---|---|---|---|---|---|\n")
+	var table, reasons strings.Builder
+	table.WriteString("| system | `tokenpulse.source` | `tokenpulse.vantage` | what you get | setting for more |\n|---|---|---|---|---|\n")
+	reasons.WriteString("| mark | estimate |\n|---|---|\n")
+	marks := map[string]int{} // by reason
 	for _, row := range sourceRows {
 		s := onlySummary(t, row.folders[0])
 		for _, folder := range row.folders[1:] {
 			require.Equal(t, s, onlySummary(t, folder), "%s and %s of one row", row.folders[0], folder)
 		}
-		var because, explained []string
+		var explained []string
+		markOf := map[string]int{} // by number
 		for _, r := range row.reasons {
-			because = append(because, fmt.Sprintf("%s (%s)", strings.Join(r.numbers, ", "), r.because))
+			if marks[r.because] == 0 {
+				marks[r.because] = len(marks) + 1
+				writeRow(&reasons, strconv.Itoa(marks[r.because]), r.because)
+			}
+			for _, number := range r.numbers {
+				markOf[number] = marks[r.because]
+			}
 			explained = append(explained, r.numbers...)
 		}
 		require.ElementsMatch(t, s.estimated, explained, "estimated numbers and their reasons: %s", row.system)
-		writeRow(&table, row.system, s.source, s.vantage, s.list(), strings.Join(s.unmeasured, ", "), strings.Join(because, "; "), row.more)
+		writeRow(&table, row.system, s.source, s.vantage, s.list(func(number string) string {
+			if markOf[number] == 0 {
+				return number
+			}
+			return fmt.Sprintf("%s<sup>%d</sup>", number, markOf[number])
+		}), row.more)
 	}
-	return table.String()
+	return table.String(), reasons.String()
 }
 
 func casesTable(t *testing.T) string {
 	t.Helper()
 	var table strings.Builder
-	table.WriteString("| call | `tokenpulse.source` | `tokenpulse.vantage` | `tokenpulse.outcome` | what you get | missing | estimated |\n|---|---|---|---|---|---|---|\n")
+	table.WriteString("| call | vantage | `tokenpulse.outcome` | what you get |\n|---|---|---|---|\n")
 	for _, row := range caseRows {
 		s := onlySummary(t, row.folder)
-		writeRow(&table, row.situation, s.source, s.vantage, s.outcome, s.list(), strings.Join(s.unmeasured, ", "), strings.Join(s.estimated, ", "))
+		writeRow(&table, row.situation, s.vantage, s.outcome, s.list(func(number string) string {
+			if slices.Contains(s.estimated, number) {
+				return "≈ " + number
+			}
+			return number
+		}))
 	}
 	return table.String()
 }
@@ -95,15 +118,35 @@ type summary struct {
 	// numbers lists the numbers on the span by their names in the document, and estimated those that
 	// are estimates.
 	numbers, estimated []string
-	// unmeasured lists the missing indicators with the reasons.
-	unmeasured []string
+	// unmeasured lists the missing indicators, and reasons why each is missing.
+	unmeasured, reasons []string
 }
 
-func (s summary) list() string {
-	if len(s.numbers) == 0 {
-		return "duration only"
+// list returns the numbers, each as shown returns it, and the missing indicators.
+func (s summary) list(shown func(number string) string) string {
+	var all []string
+	for _, number := range s.numbers {
+		all = append(all, shown(number))
 	}
-	return strings.Join(s.numbers, ", ")
+	if len(all) == 0 {
+		all = append(all, "duration only")
+	}
+	if len(s.unmeasured) == 0 {
+		return strings.Join(all, ", ")
+	}
+	return strings.Join(all, ", ") + "; no " + s.missing()
+}
+
+// missing returns the missing indicators with their reason, which both have in common if both are missing.
+func (s summary) missing() string {
+	if len(slices.Compact(slices.Clone(s.reasons))) == 1 {
+		return strings.Join(s.unmeasured, ", ") + ": `" + s.reasons[0] + "`"
+	}
+	var all []string
+	for i, indicator := range s.unmeasured {
+		all = append(all, indicator+": `"+s.reasons[i]+"`")
+	}
+	return strings.Join(all, ", ")
 }
 
 // onlySummary returns the summary of the only model call in a folder of testdata.
@@ -167,7 +210,7 @@ func (s *summary) add(attributes pcommon.Map) {
 	for _, entry := range listOn(attributes, names.Unmeasured) {
 		indicator, reason, _ := strings.Cut(entry, "=")
 		short := map[string]string{"time_to_first_token": "TTFT", "time_per_output_token": "TPOT"}[indicator]
-		s.unmeasured = append(s.unmeasured, short+": `"+reason+"`")
+		s.unmeasured, s.reasons = append(s.unmeasured, short), append(s.reasons, reason)
 	}
 	addIf("TTFT", "tokenpulse.time_to_first_token")
 	addIf("TPOT", "tokenpulse.time_per_output_token")

@@ -27,10 +27,10 @@ type caseRow struct {
 
 // Reasons that several rows share.
 var (
-	prefillHoldsQueue = reason{[]string{"prefill"}, "includes queue and network"}
-	untilTheEnd       = reason{[]string{"TPOT", "decode"}, "until the request's end instead of the last token"}
-	roleFrame         = reason{[]string{"TTFT"}, "of the first frame, which holds the role"}
-	framesAreTokens   = reason{[]string{"TPOT", "ITL", "decode"}, "of frames, some of which hold no token"}
+	prefillHoldsQueue = reason{[]string{"prefill"}, "prefill includes queue and network"}
+	untilTheEnd       = reason{[]string{"TPOT", "decode"}, "TPOT and decode run until the request's end instead of the last token"}
+	roleFrame         = reason{[]string{"TTFT"}, "TTFT is that of the first frame, which holds the role"}
+	framesAreTokens   = reason{[]string{"TPOT", "ITL", "decode"}, "TPOT, ITL and decode are those of frames, some of which hold no token"}
 )
 
 const includeUsage = "`stream_options.include_usage` in the request, for tokens"
@@ -69,7 +69,7 @@ var sourceRows = []sourceRow{
 	},
 	{
 		system: "OpenLLMetry, Python, more than 128 frames", folders: []string{"openllmetry_dropped_events"},
-		reasons: []reason{{[]string{"ITL"}, "without the oldest frames, which the SDK dropped"}},
+		reasons: []reason{{[]string{"ITL"}, "ITL lacks the oldest frames, which the SDK dropped"}},
 		more:    "a higher limit of events per span in the SDK, for TTFT and TPOT",
 	},
 	{
@@ -79,7 +79,7 @@ var sourceRows = []sourceRow{
 	{
 		system: "OpenInference, Python", folders: []string{"openinference_python", "openinference_responses"},
 		reasons: []reason{
-			{[]string{"TTFT"}, "of the first frame, which holds the role or reports that the response was created"},
+			{[]string{"TTFT"}, "TTFT is that of the first frame, which holds the role or reports that the response was created"},
 			prefillHoldsQueue, untilTheEnd,
 		},
 	},
@@ -112,7 +112,7 @@ var sourceRows = []sourceRow{
 		system: "OpenLIT", folders: []string{"openlit_streaming"},
 		reasons: []reason{
 			roleFrame, prefillHoldsQueue, untilTheEnd,
-			{[]string{"mean gap"}, "of all frames"},
+			{[]string{"mean gap"}, "the mean gap is that of all frames"},
 		},
 		more: includeUsage + " reported by the service instead of counted by OpenLIT",
 	},
@@ -161,7 +161,7 @@ var sourceRows = []sourceRow{
 	{system: "vLLM", folders: []string{"vllm"}, more: "`--otlp-traces-endpoint`, for the spans; [its environment or `join`](whole-traces.md#the-model-of-an-engine), for the model"},
 	{
 		system: "SGLang", folders: []string{"sglang"},
-		reasons: []reason{{[]string{"prefill"}, "includes the queue"}},
+		reasons: []reason{{[]string{"prefill"}, "prefill includes the queue"}},
 		more:    "a release of September 2026 or later, for exact decode and TPOT",
 	},
 	{
@@ -179,13 +179,13 @@ var sourceRows = []sourceRow{
 		system: "NVIDIA Dynamo, worker", folders: []string{"dynamo_worker"},
 		reasons: []reason{
 			prefillHoldsQueue, untilTheEnd,
-			{[]string{"ITL mean/p50/p99/max"}, "between chunks, each with any number of tokens"},
+			{[]string{"ITL mean/p50/p99/max"}, "ITL is between chunks, each with any number of tokens"},
 		},
 		more: "`DYN_LOGGING_JSONL` and `OTEL_EXPORT_ENABLED`, for the spans",
 	},
 	{
 		system: "llm-d, sidecar", folders: []string{"llm_d"},
-		reasons: []reason{{[]string{"prefill", "decode"}, "whole HTTP requests, including queue and network"}},
+		reasons: []reason{{[]string{"prefill", "decode"}, "prefill and decode are whole HTTP requests, including queue and network"}},
 		more:    "the spans of the engine behind it, for TTFT",
 	},
 	{system: "Envoy AI Gateway", folders: []string{"envoy_ai_gateway", "envoy_ai_gateway_conventions"}},
@@ -215,7 +215,7 @@ var sourceRows = []sourceRow{
 	{
 		system: "any span of a model call with an event per chunk", folders: []string{"span_events_chunks"},
 		reasons: []reason{
-			{[]string{"TTFT"}, "of the first frame, which may hold no token"},
+			{[]string{"TTFT"}, "TTFT is that of the first frame, which may hold no token"},
 			prefillHoldsQueue, framesAreTokens,
 		},
 		more: "`token_stream` instead, for exact numbers",
