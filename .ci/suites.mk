@@ -161,7 +161,7 @@ suite-simulation: ## Simulate 1000 worlds: faults of network, pipeline, disk and
 
 .PHONY: suite-canary
 suite-canary: ## Simulate 2000 canaries for each row of the tables in docs/canary.md, and print the tables; about an hour on two cores. ARGS=-runs=200 takes less
-	go test -count=1 -timeout=0 -v -run='^TestSimulate$$' ./exporter/tokensliexporter/internal/canary -runs=2000 $(ARGS)
+	go test -count=1 -timeout=0 -v -run='^TestSimulate$$' ./internal/canary -runs=2000 $(ARGS)
 
 .PHONY: suite-fuzz
 suite-fuzz: ## Run each fuzz target for FUZZTIME (default 20s, about 15 minutes in total)

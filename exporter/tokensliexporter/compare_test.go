@@ -28,8 +28,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/canary"
-	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/compare"
+	"github.com/tokenpulse/tokenpulse/internal/canary"
+	"github.com/tokenpulse/tokenpulse/internal/compare"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/keeper/keepertest"
 	"github.com/tokenpulse/tokenpulse/internal/publish"

@@ -14,8 +14,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/zap"
 
-	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/canary"
-	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/compare"
+	"github.com/tokenpulse/tokenpulse/internal/canary"
+	"github.com/tokenpulse/tokenpulse/internal/compare"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"

@@ -17,7 +17,7 @@ import (
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/confmap"
 
-	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/compare"
+	"github.com/tokenpulse/tokenpulse/internal/compare"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/names"

@@ -14,8 +14,8 @@ import (
 	"go.opentelemetry.io/collector/confmap/confmaptest"
 	"go.opentelemetry.io/collector/exporter/exportertest"
 
-	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/compare"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadata"
+	"github.com/tokenpulse/tokenpulse/internal/compare"
 	"github.com/tokenpulse/tokenpulse/internal/conventions"
 	"github.com/tokenpulse/tokenpulse/internal/dedup"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"

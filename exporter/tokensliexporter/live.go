@@ -16,11 +16,11 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/compare"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/history"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/page"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/slowest"
 	"github.com/tokenpulse/tokenpulse/internal/attributes"
+	"github.com/tokenpulse/tokenpulse/internal/compare"
 	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/keeper"

@@ -16,8 +16,8 @@ import (
 	"github.com/prometheus/otlptranslator"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/canary"
-	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/compare"
+	"github.com/tokenpulse/tokenpulse/internal/canary"
+	"github.com/tokenpulse/tokenpulse/internal/compare"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/names"

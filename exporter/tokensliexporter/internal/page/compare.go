@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/canary"
-	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/compare"
+	"github.com/tokenpulse/tokenpulse/internal/canary"
+	"github.com/tokenpulse/tokenpulse/internal/compare"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )

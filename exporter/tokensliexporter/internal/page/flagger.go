@@ -10,7 +10,7 @@ import (
 	"net/url"
 	"slices"
 
-	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/canary"
+	"github.com/tokenpulse/tokenpulse/internal/canary"
 )
 
 // flaggerHooks holds, for each type of Flagger's webhooks that asks a question, the verdicts to answer yes to: may the

@@ -15,9 +15,9 @@ import (
 
 	"github.com/klauspost/compress/gzhttp"
 
-	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/compare"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/history"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/slowest"
+	"github.com/tokenpulse/tokenpulse/internal/compare"
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"

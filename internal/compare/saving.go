@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/canary"
+	"github.com/tokenpulse/tokenpulse/internal/canary"
 	"github.com/tokenpulse/tokenpulse/internal/storageclient"
 )
 

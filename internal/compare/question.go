@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/canary"
+	"github.com/tokenpulse/tokenpulse/internal/canary"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 )
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/canary"
+	"github.com/tokenpulse/tokenpulse/internal/canary"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
