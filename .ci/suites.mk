@@ -87,11 +87,6 @@ $(JAEGER): dist/jaeger/%/all-in-one: scripts/build-jaeger
 suite-jaeger: build $(JAEGER) ## Run each query of docs/traces.md in Jaeger and in jq; needs jq, and 4 minutes for the first build. ARGS=-update redraws the waterfall of the page
 	go test -C e2e -count=1 -tags=jaeger -v . -run='^TestTracesPage' $(ARGS) | $(QUIET)
 
-# The tests wait for verdicts, so all of them run at once, on however few processors.
-.PHONY: suite-rollouts
-suite-rollouts: build ## Run examples/canary with the code of Argo Rollouts and Flagger until there is a verdict: 23 minutes, and 10 for the first build; needs curl
-	go test -C e2e/rollouts -count=1 -timeout=1h -parallel=5 -v . $(ARGS) | $(QUIET)
-
 .PHONY: suite-kubernetes
 suite-kubernetes: build ## Decode examples/kubernetes strictly into the types of Kubernetes and the operators, and validate its configs; the first build takes minutes
 	cd e2e/kubernetes && go mod tidy -diff && $(LINT) run ./...

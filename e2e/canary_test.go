@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// make suite-rollouts waits for verdicts.
 func TestExampleCanary_EvidenceBeginsWithTheFirstQuestionAndSurvivesARestart(t *testing.T) {
 	t.Parallel()
 	exampleEnvironment(t)
@@ -28,7 +27,7 @@ func TestExampleCanary_EvidenceBeginsWithTheFirstQuestionAndSurvivesARestart(t *
 	require.Equal(t, "too_few", first.Reason)
 	require.Equal(t, "neither arm has a request in a window that is closed: windows close 2 minutes after their end, and the Collector must receive both arms", first.Hint)
 	require.Contains(t, string(get(t, c.metricsURL(), "text/plain")),
-		`tokenpulse_compare_verdict{baseline="engine-primary",candidate="engine",dimension="k8s.deployment.name",slo="all",verdict="undecided"} 1`)
+		`tokenpulse_compare_verdict{baseline="engine",candidate="engine-canary",dimension="k8s.deployment.name",slo="all",verdict="undecided"} 1`)
 
 	c.stop(t)
 	c = c.again(t)

@@ -116,20 +116,6 @@ func (c *comparing) ask(t *testing.T, more url.Values) (v verdict) {
 	return v
 }
 
-// hook returns the status of the answer to a webhook of Flagger, whose body is that of its documentation.
-func (c *comparing) hook(t *testing.T, kind string) int {
-	t.Helper()
-	body := fmt.Sprintf(`{"name": "engine", "namespace": "llm", "phase": "Progressing", "checksum": "85d557f47b",
-		"metadata": {"hook": %q, "dimension": "service.version", "baseline": "v1", "candidate": "v2", "slo": "tpot"}}`, kind)
-	return c.post(t, body).Code
-}
-
-// post sends a webhook of Flagger.
-func (c *comparing) post(t *testing.T, body string) *httptest.ResponseRecorder {
-	t.Helper()
-	return c.serve(httptest.NewRequestWithContext(t.Context(), http.MethodPost, comparePath+"/flagger", strings.NewReader(body)))
-}
-
 // traffic sends requests of both versions from five replicas each, 20% of v1 and a share of v2 bad.
 type traffic struct {
 	random *rand.Rand
@@ -184,13 +170,12 @@ func (tr *traffic) run(t *testing.T, length time.Duration, to ...*comparing) {
 
 func TestCompare_VerdictsOnVersions(t *testing.T) {
 	for name, c := range map[string]struct {
-		candidate               float64
-		verdict, reason         string
-		rollout, promotion, off int
+		candidate       float64
+		verdict, reason string
 	}{
-		"as good":                {0.2, "pass", "equivalent", 200, 200, 409},
-		"worse by the tolerance": {0.272, "undecided", "difference", 200, 409, 409},
-		"far worse":              {0.6, "fail", "difference", 409, 409, 200},
+		"as good":                {0.2, "pass", "equivalent"},
+		"worse by the tolerance": {0.272, "undecided", "difference"},
+		"far worse":              {0.6, "fail", "difference"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -200,7 +185,6 @@ func TestCompare_VerdictsOnVersions(t *testing.T) {
 				began := time.Now()
 				v := e.ask(t, nil)
 				require.Equal(t, []string{"undecided", "too_few"}, []string{v.Verdict, v.Reason})
-				require.Equal(t, []int{200, 409, 409}, []int{e.hook(t, "rollout"), e.hook(t, "confirm-promotion"), e.hook(t, "rollback")}, "undecided")
 				require.Contains(t, e.scrape(t), `tokenpulse_compare_verdict{baseline="v1",candidate="v2",dimension="service.version",slo="tpot",verdict="undecided"} 1`)
 
 				newTraffic(c.candidate).run(t, 40*time.Minute, e)
@@ -211,7 +195,6 @@ func TestCompare_VerdictsOnVersions(t *testing.T) {
 				require.Equal(t, 5, v.Candidate.Replicas)
 				require.Equal(t, [3]any{(*interval)(nil), (*float64)(nil), (*float64)(nil)}, [3]any{v.PercentileRatio, v.Baseline.Lower, v.Candidate.Upper}, "not of an SLO")
 				require.InDelta(t, c.candidate*float64(v.Candidate.Requests), v.Candidate.Bad, 250)
-				require.Equal(t, []int{c.rollout, c.promotion, c.off}, []int{e.hook(t, "rollout"), e.hook(t, "confirm-promotion"), e.hook(t, "rollback")})
 				require.Contains(t, e.scrape(t), fmt.Sprintf(`verdict="%s"} 1`, c.verdict))
 				for _, other := range []string{"pass", "fail", "undecided"} {
 					if other != c.verdict {
@@ -389,13 +372,6 @@ func TestCompare_ErrorsHaveARemedy(t *testing.T) {
 	w := e.get(t, url.Values{"since": {"1000"}})
 	require.Equal(t, http.StatusBadRequest, w.Code)
 	require.Contains(t, w.Body.String(), "the evidence begins at 20")
-
-	require.Equal(t, http.StatusBadRequest, e.hook(t, "pre-rollout"))
-	for _, body := range []string{"", "[]", `{"metadata": {"hook": "rollout", "x": "y"}}`, `{"metadata": {"hook": 1}}`, strings.Repeat(" ", 1<<17)} {
-		w := e.post(t, body)
-		require.Equal(t, http.StatusBadRequest, w.Code, "%.40s", body)
-		require.Contains(t, w.Body.String(), "remedy")
-	}
 	e.stop(t)
 }
 
@@ -418,8 +394,6 @@ func TestCompare_UnknownSLOIsRefused(t *testing.T) {
 			require.Equal(t, http.StatusBadRequest, w.Code, name)
 			require.Contains(t, w.Body.String(), "`slo` is \\\""+name+"\\\", which is unknown")
 			require.Contains(t, w.Body.String(), "known: defined, tpot, all;")
-			hook := `{"metadata": {"hook": "rollout", "dimension": "service.version", "baseline": "v1", "candidate": "v2", "slo": "` + name + `"}}`
-			require.Equal(t, http.StatusBadRequest, e.post(t, hook).Code)
 		}
 		require.Equal(t, http.StatusOK, e.get(t, url.Values{"slo": nil, "indicator": {"time_to_first_token"}, "percentile": {"95"}}).Code)
 		in := func(ahead time.Duration) int {

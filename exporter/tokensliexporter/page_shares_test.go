@@ -6,6 +6,7 @@ package tokensliexporter
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -30,12 +31,8 @@ func clientFrom(t *testing.T, address string) *http.Client {
 }
 
 // status returns the status of an answer, and its body.
-func status(client *http.Client, method, url, body string) (int, string, error) {
-	r, err := http.NewRequest(method, url, strings.NewReader(body))
-	if err != nil {
-		return 0, "", err
-	}
-	response, err := client.Do(r)
+func status(client *http.Client, url string) (int, string, error) {
+	response, err := client.Get(url)
 	if err != nil {
 		return 0, "", err
 	}
@@ -63,7 +60,7 @@ func TestCompare_IsAnsweredBesideAClientWithManyConnections(t *testing.T) {
 	for i := range 150 {
 		group.Go(func() {
 			query := url.Values{"where": {fmt.Sprint("gen_ai.request.model=m", i)}}
-			code, answer, err := status(greedy, http.MethodGet, api+"trends?"+query.Encode(), "")
+			code, answer, err := status(greedy, api+"trends?"+query.Encode())
 			if err != nil || code != http.StatusOK && !strings.Contains(answer, "raise max_requests_per_client") {
 				t.Errorf("%d %s %v", code, answer, err)
 			}
@@ -76,23 +73,20 @@ func TestCompare_IsAnsweredBesideAClientWithManyConnections(t *testing.T) {
 
 	rollout := clientFrom(t, "127.0.0.2")
 	pair := url.Values{"dimension": {"gen_ai.request.model"}, "baseline": {"a"}, "candidate": {"b"}, "slo": {"all"}}
-	hook := `{"metadata": {"hook": "rollout", "dimension": "gen_ai.request.model", "baseline": "a", "candidate": "b", "slo": "all"}}`
 	checks := make(chan int, 12)
 	for i := range 12 { // a tenth of the places
 		group.Go(func() {
-			method, path, body := http.MethodGet, "compare?"+pair.Encode(), ""
-			if i%2 == 1 {
-				method, path, body = http.MethodPost, "compare/flagger", hook
-			}
-			code, answer, err := status(rollout, method, api+path, body)
+			query := url.Values{"alpha": {fmt.Sprint(0.05 / float64(i+1))}}
+			maps.Copy(query, pair)
+			code, answer, err := status(rollout, api+"compare?"+query.Encode())
 			if err != nil || code != http.StatusOK {
-				t.Errorf("%s: %d %s %v", path, code, answer, err)
+				t.Errorf("%d %s %v", code, answer, err)
 			}
 			checks <- code
 		})
 	}
 	require.Eventually(t, func() bool { return e.live.page.Requests.Held() == 65+12 }, time.Minute, time.Millisecond)
-	code, answer, err := status(rollout, http.MethodPost, api+"compare/flagger", hook)
+	code, answer, err := status(rollout, api+"compare?"+pair.Encode())
 	require.NoError(t, err)
 	require.Equal(t, http.StatusServiceUnavailable, code, "a client has a tenth")
 	require.Contains(t, answer, "raise max_requests_per_client")

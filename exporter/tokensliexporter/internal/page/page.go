@@ -108,7 +108,6 @@ func (p *Page) Handler() http.Handler {
 		api.HandleFunc("GET "+root+name, p.serve(name, answer))
 	}
 	api.HandleFunc("GET "+root+"compare", withoutForeignLinks(p.serve("compare", p.compare)))
-	api.HandleFunc("POST "+root+"compare/flagger", p.flagger)
 	api.HandleFunc("/", unknownPath)
 
 	mux := http.NewServeMux()
