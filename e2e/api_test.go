@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -152,12 +153,24 @@ func TestAPI_AnswersAsItsDescriptionSays(t *testing.T) {
 			"meta", "now", "now?range=24h&where=gen_ai.request.model%3Dllama&vantage=server&outcome=success&outcome=error", "events",
 			"worst", "trends", "trends?rank=requests", "trends?by=outcome", "trends?by=service.name&value=chat&value=none&groups=1&range=1h", "trends?by=vantage&range=24h",
 			"distributions", "distributions?cdf=true&by=outcome&value=success&value=error", "heatmap", "heatmap?indicator=queue",
-			"compare?dimension=service.name&baseline=chat&candidate=new&slo=chat-tpot",
-			"compare?dimension=service.name&baseline=chat&candidate=new&indicator=time_to_first_token&percentile=95&since=now&alpha=0.01&tolerance=0.2&expected_share=0.1&vantage=server",
 			"load", "prompts", "requests", "requests?slowest=time_to_first_token&limit=1", "openapi.yaml",
 		} {
 			name, _, _ := strings.Cut(path, "?")
 			ask(c, path, "/api/v1/"+name)
+		}
+		for _, pair := range []string{
+			"dimension=service.name&baseline=chat&candidate=new&slo=chat-tpot",
+			"dimension=service.name&baseline=chat&candidate=new&indicator=time_to_first_token&percentile=95&alpha=0.01&tolerance=0.2&expected_share=0.1&vantage=server",
+		} {
+			const endpoint = "/api/v1/compare"
+			for _, step := range []struct{ method, status string }{
+				{http.MethodPost, "201"}, {http.MethodPost, "200"}, {http.MethodGet, "200"}, {http.MethodDelete, "204"},
+			} {
+				status, body := send(t, step.method, c.pageURL("api/v1/compare?"+pair))
+				require.Equal(t, step.status, strconv.Itoa(status), "%s: %s", step.method, body)
+				d.check(t, step.method+" "+endpoint, step.status, "application/json", body)
+			}
+			asked[endpoint] = true
 		}
 	}
 	var slowest struct{ Requests []struct{ ID string } }

@@ -5,24 +5,54 @@ package e2e
 
 import (
 	"encoding/json"
-	"fmt"
+	"io"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-func TestExampleCanary_EvidenceBeginsWithTheFirstQuestionAndSurvivesARestart(t *testing.T) {
+// comparison is what the API says of a pair.
+type comparison struct {
+	Verdict, Reason, Hint string
+	Since                 float64
+	Error                 struct{ Message, Remedy string }
+}
+
+// compare sends a request about a pair.
+func (c *collector) compare(t *testing.T, method, query string) (status int, answer comparison) {
+	t.Helper()
+	status, body := send(t, method, c.pageURL("api/v1/compare?"+query))
+	if len(body) > 0 {
+		require.NoError(t, json.Unmarshal(body, &answer))
+	}
+	return status, answer
+}
+
+func send(t *testing.T, method, url string) (status int, body []byte) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, http.NoBody)
+	require.NoError(t, err)
+	response, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	body, err = io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return response.StatusCode, body
+}
+
+func TestExampleCanary_PairsBeginWithPostSurviveARestartAndEndWithDelete(t *testing.T) {
 	t.Parallel()
 	exampleEnvironment(t)
 	setenv(t, "STORAGE_DIRECTORY", t.TempDir())
 	c := startCollector(t, example(t, "canary/collector.yaml"))
-	const pair = "compare?dimension=service.version&baseline=v1&candidate=v2&slo=all"
-	var first, again struct {
-		Verdict, Reason, Hint string
-		Since                 float64
-	}
-	c.askPage(t, pair, &first)
+	const pair = "dimension=service.version&baseline=v1&candidate=v2&slo=all"
+	status, answer := c.compare(t, http.MethodGet, pair)
+	require.Equal(t, http.StatusNotFound, status)
+	require.Equal(t, "begin it with POST and the same parameters, or enter it under `compare` of the configuration", answer.Error.Remedy)
+	status, first := c.compare(t, http.MethodPost, pair)
+	require.Equal(t, http.StatusCreated, status)
 	require.Equal(t, "undecided", first.Verdict)
 	require.Equal(t, "too_few", first.Reason)
 	require.Equal(t, "neither arm has a request in a window that is closed: windows close 2 minutes after their end, and the Collector must receive both arms", first.Hint)
@@ -31,21 +61,19 @@ func TestExampleCanary_EvidenceBeginsWithTheFirstQuestionAndSurvivesARestart(t *
 
 	c.stop(t)
 	c = c.again(t)
-	c.askPage(t, pair, &again)
+	status, again := c.compare(t, http.MethodGet, pair)
+	require.Equal(t, http.StatusOK, status)
 	require.Equal(t, first, again)
-	c.askPage(t, pair+"&since=now", &again)
+	status, _ = c.compare(t, http.MethodDelete, pair)
+	require.Equal(t, http.StatusNoContent, status)
+	c.stop(t)
+	c = c.again(t)
+	status, _ = c.compare(t, http.MethodGet, pair)
+	require.Equal(t, http.StatusNotFound, status, "it ended before the restart")
+	_, again = c.compare(t, http.MethodPost, pair)
 	require.Greater(t, again.Since, first.Since)
 
-	for query, remedy := range map[string]string{
-		"compare?dimension=pod&baseline=v1&candidate=v2&slo=all": "use one of `dimensions`: gen_ai.request.model, service.version, k8s.deployment.name",
-		fmt.Sprintf("%s&since=%.0f", pair, first.Since-60):       "leave `since` out, or give `now` to begin anew",
-	} {
-		response, err := http.Get(c.pageURL("api/v1/" + query))
-		require.NoError(t, err)
-		var answer struct{ Error struct{ Remedy string } }
-		require.NoError(t, json.NewDecoder(response.Body).Decode(&answer))
-		require.NoError(t, response.Body.Close())
-		require.Equal(t, http.StatusBadRequest, response.StatusCode, query)
-		require.Equal(t, remedy, answer.Error.Remedy, query)
-	}
+	status, answer = c.compare(t, http.MethodPost, strings.ReplaceAll(pair, "service.version", "pod"))
+	require.Equal(t, http.StatusBadRequest, status)
+	require.Equal(t, "use one of `dimensions`: gen_ai.request.model, service.version, k8s.deployment.name", answer.Error.Remedy)
 }

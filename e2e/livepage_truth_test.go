@@ -225,7 +225,7 @@ func TestLivePage_HoldsLongAndRightToLeftNames(t *testing.T) {
 	p.waitUntil(`[...document.querySelectorAll('#request dt')].find(name => name.textContent === 'replica').nextSibling.textContent === 'replica-2'`)
 }
 
-// Whoever compares two models chooses an SLO, and learns what the verdict lacks. Numbers of closed windows need two
+// Whoever compares two models chooses an SLO, begins the pair, and learns what the verdict lacks. Numbers of closed windows need two
 // minutes, so TestCompare_ of the exporter, whose clock can run ahead, checks them.
 func TestLivePage_AsksForAVerdict(t *testing.T) {
 	t.Parallel()
@@ -238,6 +238,8 @@ func TestLivePage_AsksForAVerdict(t *testing.T) {
 	p.show("compare")
 	p.waitUntil(`document.querySelector('#compare .comparison .caption').textContent.includes('Choose an SLO')`)
 	p.do(script(`(() => { const control = document.querySelector('#compare .comparison select'); control.selectedIndex = 1; control.dispatchEvent(new Event('change')) })()`))
+	p.waitUntil(`document.querySelector('#compare .comparison .notice').textContent.includes('does not compare them yet')`)
+	p.do(script(`document.querySelector('#compare .comparison button').click()`))
 	p.waitUntil(`document.querySelector('#compare .comparison .notice').textContent.includes('undecided: too few bad requests so far')`)
 	p.waitUntil(`[...document.querySelectorAll('#compare .comparison tbody bdi')].map(name => name.textContent).join().includes('new')`)
 	p.waitUntil(`new URLSearchParams(location.search).get('slo') === document.querySelector('#compare .comparison select').value`)

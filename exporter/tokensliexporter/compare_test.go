@@ -100,18 +100,37 @@ func (i *interval) requireAround(t *testing.T, truth float64) {
 	require.Greater(t, *i.Upper, truth)
 }
 
-// get asks for versions, with more parameters or other values of them.
-func (c *comparing) get(t *testing.T, more url.Values) *httptest.ResponseRecorder {
+// send sends a request about versions, with more parameters or other values of them.
+func (c *comparing) send(t *testing.T, method string, more url.Values) *httptest.ResponseRecorder {
 	t.Helper()
 	values := maps.Clone(versions)
 	maps.Copy(values, more)
-	return c.serve(httptest.NewRequestWithContext(t.Context(), http.MethodGet, comparePath+"?"+values.Encode(), http.NoBody))
+	return c.serve(httptest.NewRequestWithContext(t.Context(), method, comparePath+"?"+values.Encode(), http.NoBody))
 }
 
-func (c *comparing) ask(t *testing.T, more url.Values) (v verdict) {
+func (c *comparing) get(t *testing.T, more url.Values) *httptest.ResponseRecorder {
 	t.Helper()
-	w := c.get(t, more)
-	require.Equal(t, http.StatusOK, w.Code, w.Body)
+	return c.send(t, http.MethodGet, more)
+}
+
+func (c *comparing) post(t *testing.T, more url.Values) *httptest.ResponseRecorder {
+	t.Helper()
+	return c.send(t, http.MethodPost, more)
+}
+
+func (c *comparing) ask(t *testing.T, more url.Values) verdict {
+	t.Helper()
+	return verdictIn(t, c.get(t, more), http.StatusOK)
+}
+
+func (c *comparing) begin(t *testing.T, more url.Values) verdict {
+	t.Helper()
+	return verdictIn(t, c.post(t, more), http.StatusCreated)
+}
+
+func verdictIn(t *testing.T, w *httptest.ResponseRecorder, status int) (v verdict) {
+	t.Helper()
+	require.Equal(t, status, w.Code, w.Body)
 	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &v))
 	return v
 }
@@ -212,7 +231,7 @@ func TestCompare_PercentilesHaveIntervals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := startComparing(t, componenttest.NewNopHost(), nil)
 		p90 := url.Values{"slo": nil, "indicator": {"time_to_first_token"}, "percentile": {"90"}}
-		e.ask(t, p90)
+		e.begin(t, p90)
 		random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // repeatable
 		for range 25 * 60 {
 			time.Sleep(time.Second)
@@ -243,8 +262,8 @@ func (c *comparing) scrape(t *testing.T) string {
 func TestCompare_AGatewayAgreesWithOneCollector(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, gateway := startComparing(t, componenttest.NewNopHost(), nil), startComparing(t, componenttest.NewNopHost(), nil)
-		one.ask(t, nil)
-		gateway.ask(t, nil)
+		one.begin(t, nil)
+		gateway.begin(t, nil)
 		tr := newTraffic(0.3)
 		var late []ptrace.Traces
 		for second := range 30 * 60 {
@@ -279,8 +298,8 @@ func TestCompare_AgreesAfterARestart(t *testing.T) {
 		host := storagetest.NewHost(t)
 		stored := func(c *Config) { c.Shared.StorageID = &id }
 		through, restarted := startComparing(t, componenttest.NewNopHost(), nil), startComparing(t, host, stored)
-		through.ask(t, nil)
-		restarted.ask(t, nil)
+		through.begin(t, nil)
+		restarted.begin(t, nil)
 		tr := newTraffic(0.3)
 		for range 3 {
 			tr.run(t, 10*time.Minute, through, restarted)
@@ -301,7 +320,7 @@ func TestCompare_EvidenceOfAnotherBuildBeginsAnew(t *testing.T) {
 		memory, id := storagetest.NewMemory(), storagetest.FileStorage
 		host := storagetest.Host{id: memory}
 		e := startComparing(t, host, func(c *Config) { c.Shared.StorageID = &id })
-		e.ask(t, nil)
+		e.begin(t, nil)
 		newTraffic(0.6).run(t, 20*time.Minute, e)
 		require.Equal(t, "fail", e.ask(t, nil).Verdict)
 		e.stop(t)
@@ -326,12 +345,13 @@ func TestCompare_EvidenceOfAnotherBuildBeginsAnew(t *testing.T) {
 		restarted := newComparisons(e.config)
 		require.NoError(t, restarted.start(t.Context(), host, e.id, e.config, zap.New(core)))
 		require.Len(t, logs.All(), 1)
-		require.Contains(t, logs.All()[0].Message, "cannot restore the evidence of some comparisons, which begin anew")
+		require.Contains(t, logs.All()[0].Message, "pairs of `compare` begin anew, others have to be begun with POST")
 		require.Contains(t, fmt.Sprint(logs.All()[0].ContextMap()), "unknown version of a pair; this build reads version 3")
 		q := compare.Question{Pair: compare.Pair{Dimension: "service.version", Baseline: "v1", Candidate: "v2", SLO: "tpot"}}
 		q.SetDefaults()
-		reply, err := restarted.Ask(&q, time.Time{}, time.Now())
+		reply, begun, err := restarted.Begin(&q, time.Now())
 		require.NoError(t, err)
+		require.True(t, begun)
 		require.Equal(t, []any{canary.TooFew, time.Now(), uint64(0)}, []any{reply.Reason, reply.Since, reply.Baseline.Requests})
 		require.NoError(t, restarted.Close(t.Context()))
 	})
@@ -354,25 +374,49 @@ func TestCompare_ErrorsHaveARemedy(t *testing.T) {
 		"tolerance=11":                  "from 0.02 to 10",
 		"alpha=0.9":                     "from 1e-06 to 0.5",
 		"expected_share=1":              "below 1",
-		"since=yesterday":               "seconds since 1970",
+		"since=now":                     "unknown parameter",
 		"vantage=client&vantage=engine": "give it once",
 		"slo=tpot&slo=ttft":             "give it once",
 	} {
 		values, err := url.ParseQuery(query)
 		require.NoError(t, err)
-		w := e.get(t, values)
-		require.Equal(t, http.StatusBadRequest, w.Code, query)
-		var failed struct {
-			Error struct{ Message, Remedy string }
+		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
+			w := e.send(t, method, values)
+			require.Equal(t, http.StatusBadRequest, w.Code, query)
+			var failed struct {
+				Error struct{ Message, Remedy string }
+			}
+			require.NoError(t, json.Unmarshal(w.Body.Bytes(), &failed))
+			require.Contains(t, failed.Error.Message+"; "+failed.Error.Remedy, want, query)
 		}
-		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &failed))
-		require.Contains(t, failed.Error.Message+"; "+failed.Error.Remedy, want, query)
 	}
-	e.ask(t, nil)
-	w := e.get(t, url.Values{"since": {"1000"}})
-	require.Equal(t, http.StatusBadRequest, w.Code)
-	require.Contains(t, w.Body.String(), "the evidence begins at 20")
+	w := e.send(t, http.MethodPut, nil)
+	require.Equal(t, http.StatusMethodNotAllowed, w.Code)
 	e.stop(t)
+}
+
+// GET changes nothing: only POST begins a pair, and only DELETE ends it. Each answer is about now.
+func TestCompare_PairsBeginWithPostAndEndWithDelete(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := startComparing(t, componenttest.NewNopHost(), nil)
+		unknown := func() {
+			for _, method := range []string{http.MethodGet, http.MethodDelete} {
+				w := e.send(t, method, nil)
+				require.Equal(t, http.StatusNotFound, w.Code, method)
+				require.Contains(t, w.Body.String(), "begin it with POST and the same parameters, or enter it under `compare`", method)
+			}
+		}
+		unknown()
+		first := e.begin(t, nil)
+		require.Equal(t, []any{"undecided", "too_few", float64(time.Now().Unix())}, []any{first.Verdict, first.Reason, first.Since})
+		time.Sleep(time.Second)
+		require.Equal(t, first, e.ask(t, nil))
+		require.Equal(t, first, verdictIn(t, e.post(t, nil), http.StatusOK), "it has begun already")
+		require.Equal(t, http.StatusNoContent, e.send(t, http.MethodDelete, nil).Code)
+		unknown()
+		require.Equal(t, first.Since+1, e.begin(t, nil).Since)
+		e.stop(t)
+	})
 }
 
 // An SLO is known by an objective, by its definition in this process, or by a verdict.
@@ -382,48 +426,45 @@ func TestCompare_UnknownSLOIsRefused(t *testing.T) {
 		inprocess.SLOs.Set(defined, nil)
 		defer inprocess.SLOs.Remove(defined)
 		e := startComparing(t, componenttest.NewNopHost(), nil)
-		require.Equal(t, http.StatusOK, e.get(t, url.Values{"slo": {"early"}}).Code, "no SLO is known yet")
+		require.Equal(t, http.StatusCreated, e.post(t, url.Values{"slo": {"early"}}).Code, "no SLO is known yet")
 		newTraffic(0.2).run(t, 2*time.Second, e)
 		inprocess.SLOs.Set(defined, []slo.Definition{{Name: "defined", Indicator: "time_to_first_token", Threshold: 1}})
 		for name, known := range map[string]bool{"tpot": true, "defined": true, "all": true, "early": true, "TYPO": false, "Tpot": false} {
-			w := e.get(t, url.Values{"slo": {name}})
+			w := e.post(t, url.Values{"slo": {name}})
 			if known {
-				require.Equal(t, http.StatusOK, w.Code, "%s: %s", name, w.Body)
+				require.Contains(t, []int{http.StatusOK, http.StatusCreated}, w.Code, "%s: %s", name, w.Body)
 				continue
 			}
 			require.Equal(t, http.StatusBadRequest, w.Code, name)
 			require.Contains(t, w.Body.String(), "`slo` is \\\""+name+"\\\", which is unknown")
 			require.Contains(t, w.Body.String(), "known: defined, tpot, all;")
 		}
-		require.Equal(t, http.StatusOK, e.get(t, url.Values{"slo": nil, "indicator": {"time_to_first_token"}, "percentile": {"95"}}).Code)
-		in := func(ahead time.Duration) int {
-			return e.get(t, url.Values{"since": {time.Now().Add(ahead).Format(time.RFC3339)}}).Code
-		}
-		require.Equal(t, http.StatusOK, in(59*time.Second), "the clock of the client may be ahead")
-		require.Equal(t, http.StatusBadRequest, in(62*time.Second))
+		e.begin(t, url.Values{"slo": nil, "indicator": {"time_to_first_token"}, "percentile": {"95"}})
 		e.stop(t)
 	})
 }
 
-// Questions for pairs that nobody configured end at a limit.
+// Pairs that nobody configured end at a limit.
 func TestCompare_PairsAreLimited(t *testing.T) {
 	e := startComparing(t, componenttest.NewNopHost(), nil)
 	for i := range compare.MaxPairs {
-		e.ask(t, url.Values{"slo": {strconv.Itoa(i)}})
+		e.begin(t, url.Values{"slo": {strconv.Itoa(i)}})
 	}
-	w := e.get(t, nil)
+	w := e.post(t, nil)
 	require.Equal(t, http.StatusServiceUnavailable, w.Code)
-	require.Contains(t, w.Body.String(), "`compare`")
+	require.Contains(t, w.Body.String(), "end one with DELETE")
 	require.EqualValues(t, 1, e.live.page.Refused(), "the self-metric of refused requests")
+	require.Equal(t, http.StatusNoContent, e.send(t, http.MethodDelete, url.Values{"slo": {"0"}}).Code)
+	e.begin(t, nil)
 	e.stop(t)
 }
 
-// A round drops a pair without questions, from the storage, too.
-func TestCompare_RoundsForgetPairs(t *testing.T) {
+// A round ends a pair without requests, in the storage, too.
+func TestCompare_RoundsEndIdlePairs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, id := storagetest.NewMemory(), storagetest.FileStorage
 		e := startComparing(t, storagetest.Host{id: memory}, func(c *Config) { c.Shared.StorageID = &id })
-		e.ask(t, nil)
+		e.begin(t, nil)
 		pairs := func() (n int) {
 			require.NoError(t, e.compared.Save(t.Context()))
 			for key := range memory.Values {
@@ -444,7 +485,7 @@ func TestCompare_RoundsForgetPairs(t *testing.T) {
 func TestCompare_CountsRequestsOfFoldedReplicas(t *testing.T) {
 	e := startComparing(t, componenttest.NewNopHost(), func(c *Config) { c.Page.Enabled = false })
 	q := compare.Question{Pair: compare.Pair{Dimension: "service.version", Baseline: "v1", Candidate: "v2", SLO: "tpot"}}
-	_, err := e.compared.Ask(&q, time.Time{}, time.Now())
+	_, _, err := e.compared.Begin(&q, time.Now())
 	require.NoError(t, err)
 	for replica := range 70 {
 		one := requestOf("v1", strconv.Itoa(replica), time.Now(), map[string]any{"tokenpulse.slo.met": []any{"tpot"}})
@@ -480,7 +521,7 @@ func TestCompare_FromMetricsAgreesWithTheTraffic(t *testing.T) {
 		t.Run(want, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				gateway := startComparing(t, componenttest.NewNopHost(), nil)
-				gateway.ask(t, nil)
+				gateway.begin(t, nil)
 				edges := map[string]*publish.Publisher{"v1": edge(t, gateway), "v2": edge(t, gateway)}
 				tr := newTraffic(candidate)
 				sent, bad := map[string]int{}, map[string]int{}

@@ -44,7 +44,7 @@ func (c *comparisons) start(ctx context.Context, host component.Host, id compone
 
 // Save implements keeper.Saver.
 func (c *comparisons) Save(ctx context.Context) error {
-	c.Forget(time.Now())
+	c.EndIdle(time.Now())
 	return c.saved.Save(ctx, nil)
 }
 
@@ -82,7 +82,7 @@ var compareVerdict = numbers.Metric{
 func (c *comparisons) collect(s *scrape, now time.Time) {
 	for i := range c.configured {
 		q := &c.configured[i]
-		reply, err := c.Ask(q, time.Time{}, now)
+		reply, err := c.Ask(q, now)
 		if err != nil { // configured pairs are always there
 			continue
 		}

@@ -114,26 +114,69 @@ func TestPage_ObeysTheAuthExtension(t *testing.T) {
 func TestServer_RefusesForeignPages(t *testing.T) {
 	h := start(t, func(c *Config) { c.AllowedHosts = []string{"own.example"} })
 	for _, c := range []struct {
-		host, site, mode  string
-		status, comparing int
+		host, site, mode string
+		status           int
 	}{
-		{"", "", "", http.StatusOK, http.StatusOK},
-		{"own.example", "same-origin", "cors", http.StatusOK, http.StatusOK},
-		{"", "none", "navigate", http.StatusOK, http.StatusOK},
-		{"", "cross-site", "navigate", http.StatusOK, http.StatusForbidden},
-		{"evil.example", "", "", http.StatusForbidden, http.StatusForbidden},
-		{"", "cross-site", "no-cors", http.StatusForbidden, http.StatusForbidden},
+		{"", "", "", http.StatusOK},
+		{"own.example", "same-origin", "cors", http.StatusOK},
+		{"", "none", "navigate", http.StatusOK},
+		{"", "cross-site", "navigate", http.StatusOK},
+		{"evil.example", "", "", http.StatusForbidden},
+		{"", "cross-site", "no-cors", http.StatusForbidden},
 	} {
-		const compare = "/api/v1/compare?dimension=service.name&baseline=a&candidate=b&slo=all"
-		const anew = compare + "&since=now"
-		for _, path := range []string{"/", "/metrics", "/api/v1/now", compare, anew} {
-			want := c.status
-			if path == anew {
-				want = c.comparing
-			}
+		for _, path := range []string{"/", "/metrics", "/api/v1/now"} {
 			response, _ := h.get(t, path, "Host", c.host, "Sec-Fetch-Site", c.site, "Sec-Fetch-Mode", c.mode)
-			require.Equal(t, want, response.StatusCode, "%s %v", path, c)
+			require.Equal(t, c.status, response.StatusCode, "%s %v", path, c)
 		}
+	}
+}
+
+// A web page of another origin begins and ends no pair. Its browser may know a password of this server, and pages on
+// another port of the same machine are of the same site.
+func TestServer_PagesOfOtherOriginsChangeNothing(t *testing.T) {
+	open, authenticated := start(t, nil), startWithGate(t)
+	const password = "Bearer secret"
+	for name, c := range map[string]struct {
+		to      *harness
+		headers map[string]string
+		refused int
+	}{
+		"no browser":                            {open, nil, 0},
+		"the live page":                         {open, map[string]string{"Sec-Fetch-Site": "same-origin", "Origin": open.url}, 0},
+		"the live page, over HTTP to a host":    {open, map[string]string{"Origin": open.url}, 0},
+		"no browser, with a password":           {authenticated, map[string]string{"Authorization": password}, 0},
+		"another site":                          {open, map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}, http.StatusForbidden},
+		"a form of another site":                {open, map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, http.StatusForbidden},
+		"another port":                          {open, map[string]string{"Sec-Fetch-Site": "same-site"}, http.StatusForbidden},
+		"another port, over HTTP to a host":     {open, map[string]string{"Origin": "http://127.0.0.1:1"}, http.StatusForbidden},
+		"a page without an origin":              {open, map[string]string{"Origin": "null"}, http.StatusForbidden},
+		"another site, with a password":         {authenticated, map[string]string{"Authorization": password, "Sec-Fetch-Site": "cross-site"}, http.StatusForbidden},
+		"another site, with a password, HTTP":   {authenticated, map[string]string{"Authorization": password, "Origin": "http://evil.example"}, http.StatusForbidden},
+		"no browser, without the password":      {authenticated, nil, http.StatusUnauthorized},
+		"another site, a name of this machine":  {open, map[string]string{"Host": "evil.example", "Origin": "http://evil.example"}, http.StatusForbidden},
+		"another site, with a wrong password":   {authenticated, map[string]string{"Authorization": "x", "Sec-Fetch-Site": "cross-site"}, http.StatusUnauthorized},
+		"the live page, with a password, HTTPS": {authenticated, map[string]string{"Authorization": password, "Sec-Fetch-Site": "same-origin"}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, step := range []struct {
+				method string
+				want   int
+			}{{http.MethodPost, http.StatusCreated}, {http.MethodDelete, http.StatusNoContent}} {
+				r, err := http.NewRequestWithContext(t.Context(), step.method, c.to.url+"/api/v1/compare?dimension=gen_ai.request.model&baseline=a&candidate=b&slo=all", http.NoBody)
+				require.NoError(t, err)
+				for key, value := range c.headers {
+					r.Header.Set(key, value)
+				}
+				r.Host = c.headers["Host"]
+				response, err := http.DefaultClient.Do(r)
+				require.NoError(t, err)
+				require.NoError(t, response.Body.Close())
+				if c.refused != 0 {
+					step.want = c.refused
+				}
+				require.Equal(t, step.want, response.StatusCode, step.method)
+			}
+		})
 	}
 }
 

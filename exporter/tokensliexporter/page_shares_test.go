@@ -6,10 +6,10 @@ package tokensliexporter
 import (
 	"fmt"
 	"io"
-	"maps"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -31,8 +31,12 @@ func clientFrom(t *testing.T, address string) *http.Client {
 }
 
 // status returns the status of an answer, and its body.
-func status(client *http.Client, url string) (int, string, error) {
-	response, err := client.Get(url)
+func status(client *http.Client, method, url string) (int, string, error) {
+	r, err := http.NewRequest(method, url, http.NoBody)
+	if err != nil {
+		return 0, "", err
+	}
+	response, err := client.Do(r)
 	if err != nil {
 		return 0, "", err
 	}
@@ -60,7 +64,7 @@ func TestCompare_IsAnsweredBesideAClientWithManyConnections(t *testing.T) {
 	for i := range 150 {
 		group.Go(func() {
 			query := url.Values{"where": {fmt.Sprint("gen_ai.request.model=m", i)}}
-			code, answer, err := status(greedy, api+"trends?"+query.Encode())
+			code, answer, err := status(greedy, http.MethodGet, api+"trends?"+query.Encode())
 			if err != nil || code != http.StatusOK && !strings.Contains(answer, "raise max_requests_per_client") {
 				t.Errorf("%d %s %v", code, answer, err)
 			}
@@ -76,17 +80,19 @@ func TestCompare_IsAnsweredBesideAClientWithManyConnections(t *testing.T) {
 	checks := make(chan int, 12)
 	for i := range 12 { // a tenth of the places
 		group.Go(func() {
-			query := url.Values{"alpha": {fmt.Sprint(0.05 / float64(i+1))}}
-			maps.Copy(query, pair)
-			code, answer, err := status(rollout, api+"compare?"+query.Encode())
-			if err != nil || code != http.StatusOK {
-				t.Errorf("%d %s %v", code, answer, err)
+			method, want := http.MethodPost, []int{http.StatusOK, http.StatusCreated}
+			if i%2 == 1 {
+				method, want = http.MethodDelete, []int{http.StatusNoContent, http.StatusNotFound}
+			}
+			code, answer, err := status(rollout, method, api+"compare?"+pair.Encode())
+			if err != nil || !slices.Contains(want, code) {
+				t.Errorf("%s: %d %s %v", method, code, answer, err)
 			}
 			checks <- code
 		})
 	}
 	require.Eventually(t, func() bool { return e.live.page.Requests.Held() == 65+12 }, time.Minute, time.Millisecond)
-	code, answer, err := status(rollout, api+"compare?"+pair.Encode())
+	code, answer, err := status(rollout, http.MethodPost, api+"compare?"+pair.Encode())
 	require.NoError(t, err)
 	require.Equal(t, http.StatusServiceUnavailable, code, "a client has a tenth")
 	require.Contains(t, answer, "raise max_requests_per_client")

@@ -33,17 +33,29 @@ type evidence struct {
 	changes uint64
 
 	configured bool
-	asked      time.Time // unless it is configured
+	// latest is when each arm last had a request, or when the pair began.
+	latest [2]time.Time
 }
 
 func newEvidence(k key, dimensions []string) *evidence {
 	return &evidence{key: k, dimension: slices.Index(dimensions, k.Dimension), indicator: indicators[k.Indicator], vantage: k.Vantage}
 }
 
-// begin forgets what is known.
+// begin begins to count.
 func (e *evidence) begin(since time.Time) {
-	e.since, e.vantage, e.pair = since, e.Vantage, canary.NewPair(e.settings(), since)
+	e.since, e.pair = since, canary.NewPair(e.settings(), since)
+	e.latest = [2]time.Time{since, since}
 	e.changes++
+}
+
+// reset forgets what is known.
+func (e *evidence) reset() {
+	e.since, e.vantage, e.pair = time.Time{}, e.Vantage, nil
+}
+
+// idleSince returns when the arm that has no request for longest had its last one.
+func (e *evidence) idleSince() time.Time {
+	return slices.MinFunc(e.latest[:], time.Time.Compare)
 }
 
 // armOf returns the arm of a series. ok is false if it is neither, or if its requests do not count. A pair begins
@@ -60,15 +72,15 @@ func (e *evidence) armOf(dimensions []string, vantage string) (arm canary.Arm, o
 	return arm, (e.vantage == "" || vantage == e.vantage) && (e.pair != nil || arm == canary.Candidate)
 }
 
-// admit reports whether what started at a time is part of the evidence. The first one that is sets the vantage.
-func (e *evidence) admit(start, now time.Time, vantage string) bool {
+// admit reports whether what started at a time is part of the evidence of an arm. The first one that is sets the vantage.
+func (e *evidence) admit(arm canary.Arm, start, now time.Time, vantage string) bool {
 	if e.pair == nil {
 		e.begin(now.Truncate(spanWindow))
 	}
 	if start.Before(e.since) {
 		return false
 	}
-	e.vantage = vantage
+	e.vantage, e.latest[arm] = vantage, now
 	e.changes++
 	return true
 }
@@ -88,7 +100,7 @@ func (e *evidence) record(r *Request) (folded uint64) {
 		return 0
 	}
 	counts, values, ok := e.read(r.Contribution)
-	if !ok || !e.admit(r.Start, r.Arrival, r.Vantage) {
+	if !ok || !e.admit(arm, r.Start, r.Arrival, r.Vantage) {
 		return 0
 	}
 	counts.Requests = 1
@@ -164,7 +176,7 @@ func (e *evidence) increase(i *series.Increment) (folded uint64) {
 	default:
 		return 0
 	}
-	if !e.admit(i.Time, i.Arrival, i.Vantage) {
+	if !e.admit(arm, i.Time, i.Arrival, i.Vantage) {
 		return 0
 	}
 	return e.pair.Add(i.Time, i.Arrival, pointWindow, arm, i.Replica, counts, values)

@@ -25,21 +25,22 @@ type Saved = storageclient.Snapshots[key, Version]
 type Version struct {
 	of      *evidence
 	changes uint64
-	asked   time.Time
 }
 
 // saved is the stored form of the evidence of a pair.
 type saved struct {
-	Since    time.Time `json:"since"`
-	Vantage  string    `json:"vantage,omitempty"`
-	Asked    time.Time `json:"asked"`
-	Evidence []byte    `json:"evidence"`
+	Since   time.Time `json:"since"`
+	Vantage string    `json:"vantage,omitempty"`
+	// Latest is when each arm last had a request.
+	Latest     [2]time.Time `json:"latest"`
+	Configured bool         `json:"configured,omitempty"`
+	Evidence   []byte       `json:"evidence"`
 }
 
 // Values returns what a storage keeps of the pairs across restarts.
 func (s *Store) Values() Values {
 	return Values{
-		Name: "comparisons", Keys: "pairs", Unreadable: "cannot restore the evidence of some comparisons, which begin anew",
+		Name: "comparisons", Keys: "pairs", Unreadable: "cannot restore the evidence of some comparisons: pairs of `compare` begin anew, others have to be begun with POST",
 		Entry:   entryOf,
 		Saved:   s.save,
 		Restore: s.restore,
@@ -60,14 +61,14 @@ func (s *Store) save(visit func(key, Version, func() []byte)) {
 		if e.pair == nil {
 			continue
 		}
-		visit(e.key, Version{e, e.changes, e.asked}, func() []byte {
-			text, _ := json.Marshal(saved{e.since, e.vantage, e.asked, e.pair.AppendBinary(nil)}) // of plain fields
+		visit(e.key, Version{e, e.changes}, func() []byte {
+			text, _ := json.Marshal(saved{e.since, e.vantage, e.latest, e.configured, e.pair.AppendBinary(nil)}) // of plain fields
 			return text
 		})
 	}
 }
 
-// restore continues a pair. One whose dimension is gone is dropped.
+// restore continues a pair. One whose dimension is gone, or that the configuration had, is dropped.
 func (s *Store) restore(k key, encoded []byte) error {
 	var from saved
 	if err := json.Unmarshal(encoded, &from); err != nil {
@@ -79,17 +80,17 @@ func (s *Store) restore(k key, encoded []byte) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at := slices.IndexFunc(s.pairs, func(e *evidence) bool { return e.key == k })
+	e := s.find(k)
 	switch {
-	case !slices.Contains(s.dimensions, k.Dimension):
+	case e != nil:
+	case from.Configured || !slices.Contains(s.dimensions, k.Dimension):
 		return nil
-	case at < 0 && len(s.pairs) >= MaxPairs:
-		return nil
-	case at < 0:
-		at = len(s.pairs)
-		s.add(newEvidence(k, s.dimensions))
+	case len(s.pairs) >= MaxPairs:
+		return ErrFull
+	default:
+		e = newEvidence(k, s.dimensions)
+		s.add(e)
 	}
-	e := s.pairs[at]
-	e.pair, e.since, e.vantage, e.asked = pair, from.Since, from.Vantage, from.Asked
+	e.pair, e.since, e.vantage, e.latest = pair, from.Since, from.Vantage, from.Latest
 	return nil
 }

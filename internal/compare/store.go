@@ -18,8 +18,8 @@ import (
 const (
 	// MaxPairs limits the pairs.
 	MaxPairs = 64
-	// forgetAfter is the time without a question after which a pair that is not configured is dropped.
-	forgetAfter = 24 * time.Hour
+	// idleAfter is the time without a request of one arm after which a pair that is not configured ends.
+	idleAfter = 24 * time.Hour
 )
 
 // Store holds the pairs of an exporter. It is safe for concurrent use.
@@ -91,73 +91,84 @@ type Reply struct {
 	Vantage string
 }
 
-// Errors of Ask.
+// Errors of a Store.
 var (
-	ErrFull = errors.New("64 pairs are compared already")
-	ErrPast = errors.New("the evidence begins at another time")
+	ErrFull    = errors.New("64 pairs are compared already")
+	ErrUnknown = errors.New("the pair is not compared")
 )
 
-// Ask answers a question. A pair begins when it is first asked, unless it is configured. If since is not in the
-// past, the evidence begins anew then. Otherwise it must be when the evidence began, or zero.
-func (s *Store) Ask(q *Question, since, now time.Time) (Reply, error) {
+// Begin begins the pair of a question, unless it has begun, and answers the question.
+func (s *Store) Begin(q *Question, now time.Time) (reply Reply, begun bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.forget(now)
-	e, err := s.find(q.key(), now)
-	if err != nil {
-		return Reply{}, err
-	}
-	e.asked = now
+	s.endIdle(now)
+	e := s.find(q.key())
 	switch {
-	case since.Equal(now):
-		e.begin(since)
-	case since.IsZero() || since.Truncate(time.Second).Equal(e.since.Truncate(time.Second)):
-	case since.Before(now.Add(-travelTime)):
-		return Reply{Since: e.since}, ErrPast
-	default:
-		e.begin(since)
+	case e == nil && len(s.pairs) >= MaxPairs:
+		return Reply{}, false, ErrFull
+	case e == nil:
+		e = newEvidence(q.key(), s.dimensions)
+		s.add(e)
+	}
+	if e.pair == nil {
+		e.begin(now)
+		begun = true
+	}
+	return e.reply(q, now), begun, nil
+}
+
+// Ask answers a question from the evidence so far.
+func (s *Store) Ask(q *Question, now time.Time) (Reply, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.find(q.key())
+	if e == nil {
+		return Reply{}, ErrUnknown
 	}
 	return e.reply(q, now), nil
 }
 
-// travelTime is how long a question may take to arrive, the difference of the clocks included.
-const travelTime = 5 * time.Second
+// End ends the pair of a question. A configured pair begins anew with the candidate's next request.
+func (s *Store) End(q *Question) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.find(q.key())
+	switch {
+	case e == nil:
+		return ErrUnknown
+	case e.configured:
+		e.reset()
+	default:
+		s.pairs = slices.DeleteFunc(s.pairs, func(other *evidence) bool { return other == e })
+	}
+	return nil
+}
 
 // Has reports whether the pair of a question is compared already.
 func (s *Store) Has(q *Question) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.index(q.key()) >= 0
+	return s.find(q.key()) != nil
 }
 
-func (s *Store) index(k key) int {
-	return slices.IndexFunc(s.pairs, func(e *evidence) bool { return e.key == k })
-}
-
-// find returns the evidence of a pair, and begins it if there is none.
-func (s *Store) find(k key, now time.Time) (*evidence, error) {
-	if i := s.index(k); i >= 0 {
-		return s.pairs[i], nil
+// find returns the evidence of a pair, or nil.
+func (s *Store) find(k key) *evidence {
+	if i := slices.IndexFunc(s.pairs, func(e *evidence) bool { return e.key == k }); i >= 0 {
+		return s.pairs[i]
 	}
-	if len(s.pairs) >= MaxPairs {
-		return nil, ErrFull
-	}
-	e := newEvidence(k, s.dimensions)
-	e.begin(now)
-	s.add(e)
-	return e, nil
+	return nil
 }
 
-// Forget drops the pairs without a question for a day, so that they hold no memory and no entry in the storage.
-// Ask drops them, too, but only while questions arrive.
-func (s *Store) Forget(now time.Time) {
+// EndIdle ends the pairs that can learn nothing more, so that they hold no memory and no entry in the storage: one of
+// their arms had no request for a day. Configured ones stay.
+func (s *Store) EndIdle(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.forget(now)
+	s.endIdle(now)
 }
 
-func (s *Store) forget(now time.Time) {
-	s.pairs = slices.DeleteFunc(s.pairs, func(e *evidence) bool { return !e.configured && now.Sub(e.asked) > forgetAfter })
+func (s *Store) endIdle(now time.Time) {
+	s.pairs = slices.DeleteFunc(s.pairs, func(e *evidence) bool { return !e.configured && e.idleSince().Before(now.Add(-idleAfter)) })
 }
 
 func (e *evidence) reply(q *Question, now time.Time) Reply {

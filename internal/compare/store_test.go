@@ -53,7 +53,7 @@ func request(version string, change func(*series.Contribution)) *Request {
 // arms asks when all windows are closed.
 func arms(t *testing.T, s *Store, q Question) (baseline, candidate canary.ArmAnswer) {
 	t.Helper()
-	reply, err := s.Ask(&q, time.Time{}, t0.Add(10*time.Minute))
+	reply, err := s.Ask(&q, t0.Add(10*time.Minute))
 	require.NoError(t, err)
 	return reply.Baseline, reply.Candidate
 }
@@ -96,7 +96,7 @@ func TestStore_ConfiguredPairsBeginWithTheCandidate(t *testing.T) {
 	bad := func(r *series.Contribution) { r.Verdicts.Add("tpot", slo.Bad) }
 	s.Record(request("old", bad))
 	s.Record(request("other", bad))
-	reply, err := s.Ask(&q, time.Time{}, t0)
+	reply, err := s.Ask(&q, t0)
 	require.NoError(t, err)
 	require.Zero(t, reply.Since)
 	require.Contains(t, reply.Hint, "no request of the candidate")
@@ -123,7 +123,7 @@ func TestStore_OneVantageCounts(t *testing.T) {
 	}
 	_, candidate := arms(t, s, q)
 	require.EqualValues(t, 2, candidate.Requests)
-	reply, err := s.Ask(&q, time.Time{}, t0.Add(10*time.Minute))
+	reply, err := s.Ask(&q, t0.Add(10*time.Minute))
 	require.NoError(t, err)
 	require.Equal(t, "gateway", reply.Vantage)
 }
@@ -163,62 +163,114 @@ func TestStore_CountsDataPoints(t *testing.T) {
 	require.InEpsilon(t, 0.2, candidate.Estimate, 0.006)
 }
 
-func TestStore_Since(t *testing.T) {
+// A pair begins once, however often it is begun: a tool may repeat a request whose answer was lost.
+func TestStore_PairsBeginOnceAndEnd(t *testing.T) {
+	bad := func(r *series.Contribution) { r.Verdicts.Add("tpot", slo.Bad) }
+	for name, c := range map[string]struct {
+		configured []Question
+		after      error // of a question after the end
+	}{
+		"not configured": {nil, ErrUnknown},
+		"configured":     {[]Question{bySLO("all")}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := bySLO("all")
+			s := New(dimensions, c.configured)
+			_, err := s.Ask(&q, t0)
+			require.Equal(t, c.after, err, "a question does not begin a pair")
+			for i, at := range []time.Time{t0, t0.Add(time.Hour)} {
+				reply, begun, err := s.Begin(&q, at)
+				require.NoError(t, err)
+				require.Equal(t, i == 0, begun)
+				require.Equal(t, t0, reply.Since)
+			}
+			s.Record(request("new", bad))
+			_, candidate := arms(t, s, q)
+			require.EqualValues(t, 1, candidate.Requests)
+
+			require.NoError(t, s.End(&q))
+			reply, err := s.Ask(&q, t0.Add(time.Hour))
+			require.Equal(t, c.after, err)
+			require.Zero(t, reply.Since)
+			require.Zero(t, reply.Candidate.Requests)
+			s.Values().Saved(func(key, Version, func() []byte) { t.Fatal("what ended is not stored") })
+			reply, begun, err := s.Begin(&q, t0.Add(2*time.Hour))
+			require.NoError(t, err)
+			require.True(t, begun)
+			require.Equal(t, t0.Add(2*time.Hour), reply.Since)
+			s.Record(request("new", bad))
+			reply, err = s.Ask(&q, t0.Add(3*time.Hour))
+			require.NoError(t, err)
+			require.Zero(t, reply.Candidate.Requests, "a request that started before the pair")
+		})
+	}
 	q := bySLO("all")
-	s := New(dimensions, nil)
-	began, err := s.Ask(&q, time.Time{}, t0)
-	require.NoError(t, err)
-	require.Equal(t, t0, began.Since)
-
-	_, err = s.Ask(&q, t0.Add(-time.Hour), t0.Add(time.Hour))
-	require.ErrorIs(t, err, ErrPast)
-	_, err = s.Ask(&q, t0, t0.Add(time.Hour))
-	require.NoError(t, err, "since as the answer has it")
-
-	anew, err := s.Ask(&q, t0.Add(time.Millisecond), t0.Add(time.Millisecond))
-	require.NoError(t, err)
-	require.Equal(t, t0.Add(time.Millisecond), anew.Since, "now, in the second in which the pair began")
-
-	again, err := s.Ask(&q, t0.Add(2*time.Hour), t0.Add(time.Hour))
-	require.NoError(t, err)
-	require.Equal(t, t0.Add(2*time.Hour), again.Since)
-	s.Record(request("new", func(r *series.Contribution) { r.Verdicts.Add("tpot", slo.Bad) }))
-	reply, err := s.Ask(&q, t0.Add(2*time.Hour), t0.Add(3*time.Hour))
-	require.NoError(t, err, "the same question again")
-	require.Zero(t, reply.Candidate.Requests, "a request before since")
+	require.Equal(t, ErrUnknown, New(dimensions, nil).End(&q))
 }
 
 func TestStore_IsBounded(t *testing.T) {
 	kept := bySLO("kept")
 	s := New(dimensions, []Question{kept})
-	ask := func(i int, now time.Time) error {
+	begin := func(i int, now time.Time) error {
 		q := bySLO(fmt.Sprintf("slo-%d", i))
-		_, err := s.Ask(&q, time.Time{}, now)
+		_, _, err := s.Begin(&q, now)
 		return err
 	}
 	for i := range MaxPairs - 1 {
-		require.NoError(t, ask(i, t0))
+		require.NoError(t, begin(i, t0))
 	}
-	require.ErrorIs(t, ask(-1, t0.Add(24*time.Hour)), ErrFull)
-	require.NoError(t, ask(0, t0.Add(24*time.Hour)), "a known pair")
-	require.NoError(t, ask(-1, t0.Add(24*time.Hour+time.Second)), "nobody asked for the others in a day")
-	require.Len(t, s.pairs, 3, "the configured one, the one that was asked for, and the new one")
+	require.ErrorIs(t, begin(-1, t0.Add(24*time.Hour)), ErrFull)
+	require.NoError(t, begin(0, t0.Add(24*time.Hour)), "a known pair")
+	ended := bySLO("slo-1")
+	require.NoError(t, s.End(&ended))
+	require.NoError(t, begin(-1, t0.Add(24*time.Hour)), "another one ended")
+	require.NoError(t, begin(-2, t0.Add(24*time.Hour+time.Second)), "no other one had a request in a day")
+	require.Len(t, s.pairs, 3, "the configured one, and the two that began last")
+
+	full := New(dimensions, nil)
+	for i := range MaxPairs {
+		q := bySLO(fmt.Sprintf("other-%d", i))
+		_, _, err := full.Begin(&q, t0)
+		require.NoError(t, err)
+	}
+	s.Values().Saved(func(k key, _ Version, encode func() []byte) {
+		require.ErrorIs(t, full.Values().Restore(k, encode()), ErrFull, "more pairs are stored than fit beside those of the configuration")
+	})
 }
 
-// A pair without a question for a day is dropped, whether another one needs its place or not.
-func TestStore_ForgetsPairsThatNobodyAsksFor(t *testing.T) {
-	q := bySLO("all")
-	s := New(dimensions, nil)
-	_, err := s.Ask(&q, time.Time{}, t0)
-	require.NoError(t, err)
-	later := t0.Add(24*time.Hour + time.Second)
-	reply, err := s.Ask(&q, time.Time{}, later)
-	require.NoError(t, err)
-	require.Equal(t, later, reply.Since, "of new evidence")
-	s.Forget(later.Add(24 * time.Hour))
-	require.Len(t, s.pairs, 1)
-	s.Forget(later.Add(24*time.Hour + time.Second))
-	require.Empty(t, s.pairs)
+// A pair ends if one of its arms has no request for a day: it can learn nothing more. Questions do not keep it.
+func TestStore_EndsPairsWithAnIdleArm(t *testing.T) {
+	const day = 24 * time.Hour
+	for name, c := range map[string]struct {
+		versions []string // with a request in the 13th hour
+		ends     time.Duration
+	}{
+		"no request":       {nil, day},
+		"only a candidate": {[]string{"new"}, day},
+		"only a baseline":  {[]string{"old"}, day},
+		"both arms":        {[]string{"old", "new"}, 12*time.Hour + day},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := bySLO("all")
+			s := New(dimensions, nil)
+			_, _, err := s.Begin(&q, t0)
+			require.NoError(t, err)
+			for _, version := range c.versions {
+				r := request(version, func(r *series.Contribution) {
+					r.Arrival = t0.Add(12 * time.Hour)
+					r.Verdicts.Add("tpot", slo.Bad)
+				})
+				r.Start = r.Arrival
+				s.Record(r)
+			}
+			s.EndIdle(t0.Add(c.ends))
+			_, err = s.Ask(&q, t0.Add(c.ends))
+			require.NoError(t, err)
+			s.EndIdle(t0.Add(c.ends + time.Second))
+			_, err = s.Ask(&q, t0.Add(c.ends+time.Second))
+			require.Equal(t, ErrUnknown, err)
+		})
+	}
 }
 
 // After a restart, questions have the same answers.
@@ -226,7 +278,7 @@ func TestStore_RestoresEvidence(t *testing.T) {
 	configured, asked, percentile := bySLO("all"), bySLO("tpot"), byPercentile()
 	s := New(dimensions, []Question{configured})
 	for _, q := range []Question{asked, percentile} {
-		_, err := s.Ask(&q, time.Time{}, t0)
+		_, _, err := s.Begin(&q, t0)
 		require.NoError(t, err)
 	}
 	for _, version := range []string{"old", "new"} {
@@ -243,6 +295,11 @@ func TestStore_RestoresEvidence(t *testing.T) {
 		require.Error(t, restored.Values().Restore(k, encode()[:20]))
 	})
 	require.Empty(t, other.pairs, "the dimension is gone")
+	without := New(dimensions, nil)
+	s.Values().Saved(func(k key, _ Version, encode func() []byte) {
+		require.NoError(t, without.Values().Restore(k, encode()))
+	})
+	require.Len(t, without.pairs, 2, "the configuration has one no longer")
 	for _, q := range []Question{configured, asked, percentile} {
 		baseline, candidate := arms(t, s, q)
 		baselineAfter, candidateAfter := arms(t, restored, q)
@@ -282,7 +339,7 @@ func hourOfPoints(t *testing.T, run uint64, odds float64) map[canary.Verdict]boo
 	random := rand.New(rand.NewPCG(run, 1)) //nolint:gosec // repeatable
 	q := bySLO("tpot")
 	s := New(dimensions, nil)
-	_, err := s.Ask(&q, time.Time{}, t0)
+	_, _, err := s.Begin(&q, t0)
 	require.NoError(t, err)
 	verdicts := map[canary.Verdict]bool{}
 	bad := map[string]float64{"old": 0.05, "new": 0.05 * odds / (0.95 + 0.05*odds)}
@@ -307,7 +364,7 @@ func hourOfPoints(t *testing.T, run uint64, odds float64) map[canary.Verdict]boo
 				}
 			}
 		}
-		reply, err := s.Ask(&q, time.Time{}, now)
+		reply, err := s.Ask(&q, now)
 		require.NoError(t, err)
 		verdicts[reply.Verdict] = true
 	}

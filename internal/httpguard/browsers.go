@@ -62,10 +62,6 @@ func isForeign(req *http.Request) bool {
 	return isCrossSite(req) && !opensPage(req)
 }
 
-// IsForeignLink reports whether a request opens a page by a link on a page of another site. Browsers say so over
-// HTTPS, and to addresses of this machine.
-func IsForeignLink(req *http.Request) bool { return isCrossSite(req) && opensPage(req) }
-
 func isCrossSite(req *http.Request) bool {
 	return strings.EqualFold(req.Header.Get("Sec-Fetch-Site"), "cross-site")
 }

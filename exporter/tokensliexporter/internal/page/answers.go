@@ -107,8 +107,7 @@ func (p *Page) get(request string, compute func() (any, error)) ([]byte, error) 
 		if body, ok := a.cached(request); ok {
 			return body, nil
 		}
-		a.computing <- struct{}{}
-		defer func() { <-a.computing }()
+		defer a.compute()()
 		content, err := compute()
 		if err != nil {
 			return nil, err
@@ -123,6 +122,12 @@ func (p *Page) get(request string, compute func() (any, error)) ([]byte, error) 
 		return nil, err
 	}
 	return body.([]byte), nil
+}
+
+// compute waits until an answer may be computed, and returns what to call when it is.
+func (a *answers) compute() (done func()) {
+	a.computing <- struct{}{}
+	return func() { <-a.computing }
 }
 
 func (a *answers) cached(request string) ([]byte, bool) {
@@ -192,7 +197,7 @@ func fail(w http.ResponseWriter, err error) {
 
 func unknownPath(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		fail(w, &failure{http.StatusMethodNotAllowed, "the API is read-only", "use GET"})
+		fail(w, &failure{http.StatusMethodNotAllowed, "only " + root + "compare takes other methods, POST and DELETE", "use GET"})
 		return
 	}
 	fail(w, &failure{http.StatusNotFound, "unknown path", "see " + root + "openapi.yaml for the endpoints"})

@@ -4,8 +4,8 @@
 package page
 
 import (
-	"errors"
-	"net/url"
+	"encoding/json"
+	"net/http"
 	"slices"
 	"strconv"
 	"time"
@@ -51,40 +51,83 @@ const (
 	paramDimension, paramBaseline, paramCandidate = "dimension", "baseline", "candidate"
 	paramSLO, paramPercentile                     = "slo", "percentile"
 	paramTolerance, paramAlpha, paramShare        = "tolerance", "alpha", "expected_share"
-	paramSince                                    = "since"
 )
 
 var compareParams = []string{
 	paramDimension, paramBaseline, paramCandidate, paramSLO, paramIndicator, paramPercentile, paramVantage,
-	paramTolerance, paramAlpha, paramShare, paramSince,
+	paramTolerance, paramAlpha, paramShare,
 }
 
-func (p *Page) compare(q *query) (any, error) { return p.comparison(q.values, q.now) }
-
-// comparison answers the question of some parameters.
-func (p *Page) comparison(values url.Values, now time.Time) (*comparison, error) {
-	question, since, err := p.question(values, now)
-	if err != nil {
-		return nil, err
-	}
-	reply, err := p.Comparisons.Ask(question, since, now)
-	switch {
-	case errors.Is(err, compare.ErrFull):
-		return nil, p.refuse("configure the pairs that matter under `compare`; a pair that nobody asks for is dropped after a day", "%v", err)
-	case errors.Is(err, compare.ErrPast):
-		began := "with the candidate's first request"
-		if !reply.Since.IsZero() {
-			began = "at " + reply.Since.UTC().Format(time.RFC3339)
+// comparing returns the handler of one method. The parameters of all methods are those of a question. Unlike other
+// answers, these are never kept for equal requests: a pair may end between two of them.
+func (p *Page) comparing(answer func(*compare.Question, time.Time) (int, *compare.Reply, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		release, err := p.admit(r)
+		if err != nil {
+			fail(w, err)
+			return
 		}
-		return nil, invalid("leave `since` out, or give `now` to begin anew", "`since` is in the past, and the evidence begins %s", began)
-	case err != nil:
-		return nil, err
+		defer release()
+		defer p.answers.compute()()
+		now := p.Now()
+		q, err := p.question(r)
+		var status int
+		var reply *compare.Reply
+		if err == nil {
+			status, reply, err = answer(q, now)
+		}
+		switch {
+		case err != nil:
+			fail(w, err)
+		case reply == nil:
+			w.WriteHeader(status)
+		default:
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(status)
+			_ = json.NewEncoder(w).Encode(newComparison(q, reply)) // an error means that the client went away
+		}
 	}
-	return newComparison(question, &reply), nil
+}
+
+func (p *Page) beginComparison(q *compare.Question, now time.Time) (int, *compare.Reply, error) {
+	if err := p.checkSLO(q, now); err != nil {
+		return 0, nil, err
+	}
+	reply, begun, err := p.Comparisons.Begin(q, now)
+	switch {
+	case err != nil:
+		return 0, nil, p.refuse("end one with DELETE; a pair that `compare` does not have ends after a day without a request of one arm", "%v", err)
+	case begun:
+		return http.StatusCreated, &reply, nil
+	}
+	return http.StatusOK, &reply, nil
+}
+
+func (p *Page) readComparison(q *compare.Question, now time.Time) (int, *compare.Reply, error) {
+	reply, err := p.Comparisons.Ask(q, now)
+	if err != nil {
+		return 0, nil, unknownPair(err)
+	}
+	return http.StatusOK, &reply, nil
+}
+
+func (p *Page) endComparison(q *compare.Question, _ time.Time) (int, *compare.Reply, error) {
+	if err := p.Comparisons.End(q); err != nil {
+		return 0, nil, unknownPair(err)
+	}
+	return http.StatusNoContent, nil, nil
+}
+
+func unknownPair(err error) error {
+	return &failure{http.StatusNotFound, err.Error(), "begin it with POST and the same parameters, or enter it under `compare` of the configuration"}
 }
 
 // question reads the parameters of a comparison.
-func (p *Page) question(values url.Values, now time.Time) (*compare.Question, time.Time, error) {
+func (p *Page) question(r *http.Request) (*compare.Question, error) {
+	values, err := parameters(r, compareParams)
+	if err != nil {
+		return nil, err
+	}
 	q := &compare.Question{Pair: compare.Pair{
 		Dimension: values.Get(paramDimension), Baseline: values.Get(paramBaseline), Candidate: values.Get(paramCandidate),
 		Vantage: values.Get(paramVantage), SLO: values.Get(paramSLO), Indicator: values.Get(paramIndicator),
@@ -93,27 +136,16 @@ func (p *Page) question(values url.Values, now time.Time) (*compare.Question, ti
 		if !values.Has(name) {
 			continue
 		}
-		var err error
 		if *into, err = strconv.ParseFloat(values.Get(name), 64); err != nil || !(*into > 0) {
-			return nil, now, invalid("give a number above 0, or leave it out", "`%s` is %q", name, values.Get(name))
+			return nil, invalid("give a number above 0, or leave it out", "`%s` is %q", name, values.Get(name))
 		}
 	}
 	q.SetDefaults()
 	for _, m := range q.Mistakes(p.Dimensions.Names()) {
-		return nil, now, invalid(m.Remedy, "`%s` %s", m.Key, m.Message)
+		return nil, invalid(m.Remedy, "`%s` %s", m.Key, m.Message)
 	}
-	if err := p.checkSLO(q, now); err != nil {
-		return nil, now, err
-	}
-	since, err := parseSince(values.Get(paramSince), now)
-	if err == nil && since.After(now.Add(maxAhead)) {
-		err = invalid("give `now`, a time that is not in the future, or leave `since` out", "`since` is %q, in the future", values.Get(paramSince))
-	}
-	return q, since, err
+	return q, nil
 }
-
-// maxAhead is how much the clock of a client may be ahead.
-const maxAhead = time.Minute
 
 // checkSLO checks that a new pair has an SLO that is known. Without any known SLO, it accepts all: they may be those of
 // another Collector, whose verdicts have not arrived yet.
@@ -143,24 +175,6 @@ func (p *Page) knownSLOs(now time.Time) []string {
 	}
 	slices.Sort(known)
 	return slices.DeleteFunc(slices.Compact(known), func(name string) bool { return name == names.SLOAll })
-}
-
-// parseSince reads the begin of a comparison: whole seconds as the API writes it, a timestamp, or `now`.
-func parseSince(text string, now time.Time) (time.Time, error) {
-	switch text {
-	case "":
-		return time.Time{}, nil
-	case "now":
-		return now, nil
-	}
-	if unix, err := strconv.ParseFloat(text, 64); err == nil && unix >= 0 && unix < 1e11 {
-		return time.UnixMicro(int64(unix * 1e6)), nil
-	}
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return at, invalid("give seconds since 1970 such as 1795233292, a time such as 2026-11-21T08:00:00Z, or `now`", "`since` is %q", text)
-	}
-	return at, nil
 }
 
 func newComparison(q *compare.Question, r *compare.Reply) *comparison {

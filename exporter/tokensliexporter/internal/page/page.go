@@ -107,14 +107,16 @@ func (p *Page) Handler() http.Handler {
 	} {
 		api.HandleFunc("GET "+root+name, p.serve(name, answer))
 	}
-	api.HandleFunc("GET "+root+"compare", withoutForeignLinks(p.serve("compare", p.compare)))
+	api.HandleFunc("GET "+root+"compare", p.comparing(p.readComparison))
+	api.HandleFunc("POST "+root+"compare", p.comparing(p.beginComparison))
+	api.HandleFunc("DELETE "+root+"compare", p.comparing(p.endComparison))
 	api.HandleFunc("/", unknownPath)
 
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+root+"events", p.events) // compression would hold events back
 	mux.Handle("/api/", gzhttp.GzipHandler(api))
 	mux.Handle("/", gzhttp.GzipHandler(http.HandlerFunc(asset)))
-	return secure(mux)
+	return secure(refuseForeignChanges(mux))
 }
 
 // maxFoldAge is the longest time that a request waits until it is in an answer.

@@ -75,7 +75,6 @@ var params = map[string][]string{
 	"heatmap":       append(slices.Clone(filterParams), paramIndicator),
 	"load":          filterParams, "prompts": filterParams, "worst": filterParams,
 	"requests": append(slices.Clone(filterParams), paramSlowest, paramLimit), "requests/{id}": nil,
-	"compare": compareParams,
 }
 
 // hasFilters reports whether an endpoint takes the filters of the page.
@@ -88,11 +87,8 @@ const maxValues = 50
 var repeatable = []string{paramWhere, paramOutcome, paramValue}
 
 func (p *Page) parse(endpoint string, r *http.Request) (*query, error) {
-	values, err := url.ParseQuery(r.URL.RawQuery)
+	values, err := parameters(r, params[endpoint])
 	if err != nil {
-		return nil, invalid("encode the names and values of parameters as in a URL", "the query does not parse")
-	}
-	if err := checkNames(params[endpoint], values); err != nil {
 		return nil, err
 	}
 	q := &query{asked: p.Now(), values: values, id: r.PathValue("id")}
@@ -106,12 +102,19 @@ func (p *Page) parse(endpoint string, r *http.Request) (*query, error) {
 	if q.filter, err = p.parseFilter(values); err != nil {
 		return nil, err
 	}
-	if endpoint != "compare" { // which reads its own
-		if err := q.parseVantage(); err != nil {
-			return nil, err
-		}
+	if err := q.parseVantage(); err != nil {
+		return nil, err
 	}
 	return q, p.parseGroups(q)
+}
+
+// parameters returns those of a request.
+func parameters(r *http.Request, known []string) (url.Values, error) {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, invalid("encode the names and values of parameters as in a URL", "the query does not parse")
+	}
+	return values, checkNames(known, values)
 }
 
 // checkNames checks that all parameters are known, and given no more often than they may be.

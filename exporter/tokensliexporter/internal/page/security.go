@@ -3,11 +3,7 @@
 
 package page
 
-import (
-	"net/http"
-
-	"github.com/tokenpulse/tokenpulse/internal/httpguard"
-)
+import "net/http"
 
 // contentSecurityPolicy allows the page's own files only: nothing inline, nothing from the
 // network, no frame around it. A label value that became markup would do nothing.
@@ -29,14 +25,15 @@ func secure(next http.Handler) http.Handler {
 	})
 }
 
-// withoutForeignLinks refuses links on pages of other sites that would make a comparison begin anew: no other GET
-// drops what was counted.
-func withoutForeignLinks(next http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if httpguard.IsForeignLink(r) && r.URL.Query().Has(paramSince) {
-			fail(w, &failure{http.StatusForbidden, "a link on a page of another site cannot begin a comparison anew", "enter the address in the browser, or leave `since` out"})
+// refuseForeignChanges refuses requests that may change something, if a page of another origin made the browser send
+// them. Even with authentication, they may have the user's credentials.
+func refuseForeignChanges(next http.Handler) http.Handler {
+	protection := http.NewCrossOriginProtection()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if protection.Check(r) != nil {
+			fail(w, &failure{http.StatusForbidden, "a web page of another origin sent this request", "send it from the live page of this Collector, or by a program such as curl"})
 			return
 		}
-		next(w, r)
-	}
+		next.ServeHTTP(w, r)
+	})
 }

@@ -144,8 +144,8 @@ export class ApiError extends Error {
 export const apiURL = (path: string, query?: URLSearchParams) => `api/v1/${path}${query && query.size ? `?${query}` : ''}`;
 
 /** Reads JSON from the API. A connection that fails throws a TypeError, as fetch does. */
-export async function read<T>(path: string, query?: URLSearchParams, signal?: AbortSignal): Promise<T> {
-  const response = await fetch(apiURL(path, query), signal ? {signal} : {});
+export async function read<T>(path: string, query?: URLSearchParams, signal?: AbortSignal, method: 'GET' | 'POST' = 'GET'): Promise<T> {
+  const response = await fetch(apiURL(path, query), signal ? {method, signal} : {method});
   if (response.ok) return await response.json() as T;
   const text = await response.text();
   try {

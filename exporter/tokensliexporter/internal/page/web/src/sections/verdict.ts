@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-import {type Arm, type Comparison, type Meta, read} from '../api';
+import {ApiError, type Arm, type Comparison, type Meta, read} from '../api';
 import {select} from '../controls';
 import {fill, h} from '../dom';
 import {notice} from '../section';
@@ -21,10 +21,11 @@ const reasons: Record<string, string> = {
   too_few_replicas: 'fewer than three replicas',
 };
 
-/** The verdict on two values of a dimension for one SLO. The Collector begins to count when it is first asked. */
+/** The verdict on two values of a dimension for one SLO. The Collector counts from when the pair begins. */
 export class VerdictCard {
   private slo = select('Verdict on', slo => this.view.set({slo}));
   private body = h('div');
+  private offered: HTMLButtonElement | undefined;
   readonly element = h('div', {class: 'comparison'}, h('div', {class: 'controls'}, this.slo.element), this.body);
 
   constructor(private view: View, private meta: () => Meta) {}
@@ -35,10 +36,36 @@ export class VerdictCard {
     this.slo.update([{value: '', name: 'no SLO'}, ...slos.map(({slo}) => ({value: slo, name: slo}))], slo);
     this.element.hidden = !slos.length || !dimensions.some(({name}) => name === dimension) || baseline === '' || candidate === '';
     if (this.element.hidden || slo === '') {
-      fill(this.body, h('p', {class: 'caption'}, 'Choose an SLO: is the second worse than the first? The Collector counts from the first question on.'));
+      fill(this.body, h('p', {class: 'caption'}, 'Choose an SLO: is the second worse than the first?'));
       return;
     }
-    const answer = await read<Comparison>('compare', new URLSearchParams({dimension, baseline, candidate, slo}), signal);
+    const pair = new URLSearchParams({dimension, baseline, candidate, slo});
+    try {
+      this.show(baseline, candidate, await read<Comparison>('compare', pair, signal));
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 404) throw error;
+      this.offer(baseline, candidate, pair);
+    }
+  }
+
+  /** Offers to begin a pair. Only a click does: opening a page changes nothing. */
+  private offer(baseline: string, candidate: string, pair: URLSearchParams): void {
+    if (this.offered?.isConnected && this.offered.value === String(pair)) return; // keeps the focus
+    const problem = h('div');
+    const begin = async () => {
+      try {
+        const answer = await read<Comparison>('compare', pair, undefined, 'POST');
+        if (problem.isConnected) this.show(baseline, candidate, answer); // else another pair was chosen meanwhile
+      } catch (error) {
+        fill(problem, error instanceof ApiError ? notice(error.message, error.remedy) : notice('No connection', 'Try again.'));
+      }
+    };
+    this.offered = h('button', {type: 'button', class: 'button', value: String(pair), onclick: () => void begin()}, 'Begin');
+    fill(this.body, notice('The Collector does not compare them yet', 'It counts the requests that start after you begin.'),
+      this.offered, problem);
+  }
+
+  private show(baseline: string, candidate: string, answer: Comparison): void {
     const arm = (name: string, {requests, bad, estimate}: Arm) => h('tr', {}, h('td', {}, h('bdi', {}, isolated(valueName(name)))),
       ...[count(requests), count(bad), percent(estimate)].map(text => h('td', {class: 'number'}, text)));
     const bound = (value: number | null, absent = 'open') => (value === null ? absent : digits(value));
