@@ -28,12 +28,19 @@ func (h Host) GetExtensions() map[component.ID]component.Component { return h }
 // NewHost returns a Collector with a file_storage in a temporary folder.
 func NewHost(t testing.TB) Host {
 	t.Helper()
+	host, stop := NewHostIn(t, t.TempDir())
+	t.Cleanup(stop)
+	return host
+}
+
+// NewHostIn returns a Collector with a file_storage in a folder, which stop closes.
+func NewHostIn(t testing.TB, directory string) (host Host, stop func()) {
+	t.Helper()
 	factory := filestorage.NewFactory()
 	config := factory.CreateDefaultConfig().(*filestorage.Config)
-	config.Directory = t.TempDir()
+	config.Directory = directory
 	storage, err := factory.Create(context.Background(), extensiontest.NewNopSettings(FileStorage.Type()), config)
 	require.NoError(t, err)
 	require.NoError(t, storage.Start(context.Background(), componenttest.NewNopHost()))
-	t.Cleanup(func() { require.NoError(t, storage.Shutdown(context.Background())) })
-	return Host{FileStorage: storage}
+	return Host{FileStorage: storage}, func() { require.NoError(t, storage.Shutdown(context.Background())) }
 }
