@@ -16,14 +16,14 @@ import (
 // inputs holds the attributes under our prefix that the processor reads, each with a bit of its own.
 var inputs = map[string]uint64{
 	names.Vantage: 1 << 0, names.Timeline: 1 << 1, names.Outcome: 1 << 2, numbers.QueueDuration.Attribute(): 1 << 3,
-	names.ChunksDropped: 1 << 4, names.StartUnseen: 1 << 5, names.Frames: 1 << 6, names.Cut: 1 << 7,
+	names.ChunksDropped: 1 << 4, names.Frames: 1 << 6, names.Cut: 1 << 7,
 	names.ChunkOffsets: 1 << 15, names.ChunkTokens: 1 << 16, names.ChunkChannels: 1 << 17,
 }
 
 // tapInputs holds further inputs of spans of token_tap, and attributes that stay on them unchanged.
 var tapInputs = map[string]uint64{
 	names.Source: 1 << 8, numbers.PrefillDuration.Attribute(): 1 << 9, numbers.DecodeDuration.Attribute(): 1 << 10, numbers.NetworkDuration.Attribute(): 1 << 11,
-	names.Unparsed: 1 << 12, names.Untimed: 1 << 13, names.Uncounted: 1 << 14,
+	names.StartUnseen: 1 << 5, names.Unparsed: 1 << 12, names.Untimed: 1 << 13, names.Uncounted: 1 << 14,
 	numbers.SpeculativeAcceptedTokens.Attribute(): 1 << 18, numbers.SpeculativeDraftTokens.Attribute(): 1 << 19,
 }
 

@@ -117,8 +117,8 @@ var spanAttributes = slices.Concat([]attribute{
 	{names.Joined, typeStrings, "", byProcessor, "Attributes that [`join`](whole-traces.md) took from another span, with its ID, such as `queue.duration=c000000000000001`. Missing without any."},
 
 	{names.ChunksDropped, typeInt, "{chunk}", byReceivers, "Chunks that are missing at the end of the timeline: beyond `max_chunks_per_stream`, or of token_tap after an event that was too long. Missing when 0."},
-	{names.StartUnseen, typeBool, "", byReceivers, "True when the stream had no start event: its start is the first chunk. Missing otherwise."},
-	{names.Frames, typeBool, "", byReceiver, "True when the chunks are frames, some of which may hold no token. Missing otherwise."},
+	{names.StartUnseen, typeBool, "", byTap, "True when the start of the request was not observed: the span starts at the first chunk. Missing otherwise."},
+	{names.Frames, typeBool, "", bySenders, "True when the chunks are frames, some of which may hold no token. Missing otherwise."},
 
 	{names.Cut, typeString, "", byReceivers, "`collector` when the Collector ended the stream: at a shutdown, a reload, or a limit of token_tap. No SLO judges such a request. Missing otherwise."},
 	{names.Repeated, typeString, "", byProcessor, "ID of the span that counts for the same request, which another instrumentation sent. Needs `join` or `roll_up`."},

@@ -52,7 +52,6 @@ type TokenStream struct {
 	Reason      outcome.Reason
 	// ChunksDropped counts the chunks missing at the end of the timeline.
 	ChunksDropped int64
-	Frames        bool
 	// Cut means that the receiver ended the stream before it was over.
 	Cut      bool
 	Timeline *timeline.Timeline
@@ -86,9 +85,6 @@ func (s *TokenStream) WriteFlaws(attributes pcommon.Map) {
 	if s.Cut {
 		attributes.PutStr(names.Cut, names.CutCollector)
 	}
-	if s.Frames {
-		attributes.PutBool(names.Frames, true)
-	}
 	if s.ChunksDropped > 0 {
 		attributes.PutInt(names.ChunksDropped, s.ChunksDropped)
 	}
@@ -114,7 +110,7 @@ func (observer *Observer) ObserveTokenStream(s *TokenStream, attributes pcommon.
 	if queue := s.Queue(); queue.Known {
 		o.Request.Queue = durationOf(time.Second, queue.Value.Seconds(), &o.Unusable) // rounded as on the span
 	}
-	o.Request.LastChunksDropped, o.Request.Frames, o.Request.StartUnknown = s.ChunksDropped, s.Frames, s.StartUnseen
+	o.Request.LastChunksDropped, o.Request.StartUnknown = s.ChunksDropped, s.StartUnseen
 	return o
 }
 

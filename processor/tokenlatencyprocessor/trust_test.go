@@ -107,7 +107,7 @@ func untrusting(tb testing.TB) *Config {
 // spans without a timeline, too.
 var inputs = map[string]bool{
 	names.Vantage: true, names.Timeline: false, names.Outcome: false, "tokenpulse.queue.duration": false,
-	names.ChunksDropped: false, names.StartUnseen: false, names.Frames: false, names.Cut: false,
+	names.ChunksDropped: false, names.Frames: false, names.Cut: false,
 	names.ChunkOffsets: false, names.ChunkTokens: false, names.ChunkChannels: false,
 }
 
@@ -123,7 +123,7 @@ func removeTimelines(attributes pcommon.Map) {
 // tapInputs are those that only spans of token_tap may carry.
 var tapInputs = []string{
 	names.Source, "tokenpulse.prefill.duration", "tokenpulse.decode.duration", "tokenpulse.network.duration", "tokenpulse.speculative.accepted_tokens",
-	"tokenpulse.speculative.draft_tokens", names.Unparsed, names.Untimed, names.Uncounted,
+	"tokenpulse.speculative.draft_tokens", names.StartUnseen, names.Unparsed, names.Untimed, names.Uncounted,
 }
 
 func TestTrust_KeepsWhatTokenTapWrites(t *testing.T) {
@@ -277,6 +277,9 @@ func TestTrust_InputsAreRead(t *testing.T) {
 				names.Vantage: "client", names.Outcome: "cancelled", "tokenpulse.queue.duration": 0.03,
 				names.ChunksDropped: 7, names.StartUnseen: true, names.Frames: true,
 			}[key]))
+			if slices.Contains(tapInputs, key) {
+				attributes.PutStr(names.Source, names.SourceTokenTap)
+			}
 			p, sink := newProcessor(t, processortest.NewNopSettings(typ), untrusting(t))
 			require.NoError(t, p.ConsumeTraces(t.Context(), traces))
 			raw := spansOf(sink.AllTraces()[0])[0].Attributes().AsRaw()

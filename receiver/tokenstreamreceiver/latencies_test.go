@@ -84,7 +84,7 @@ func TestLatency_SpansEqualThoseOfTokenLatency(t *testing.T) {
 	}
 	for _, seen := range []string{
 		names.OutcomeSuccess, names.OutcomeError, names.OutcomeCancelled, names.OutcomeIncomplete, names.Buffered, "tokenpulse.stall.count",
-		"tokenpulse.clock.anomalies", names.StartUnseen, names.Cut, names.Frames, names.ChunksDropped, "tokenpulse.queue.duration", names.SLOBreached,
+		"tokenpulse.clock.anomalies", names.Cut, names.ChunksDropped, "tokenpulse.queue.duration", names.SLOBreached,
 		names.SLONotEligible, names.SLOMet, "tokenpulse.time_per_output_token", "tokenpulse.fluidity_index", "tokenpulse.token_count.mismatch", "tokenpulse.inter_chunk_latency.sketch",
 		names.Unmeasured, names.Estimated, names.StalledAtEnd, "request.duration on an unset clock", names.GenAIProviderName,
 	} {
@@ -127,13 +127,6 @@ func randomStreams(t *testing.T, r *tokenStreamReceiver, random *rand.Rand) (fin
 	require.NoError(t, req.readProtobuf(wire))
 	tx, err := r.ingester.store.Begin(t.Context(), req.batch)
 	require.NoError(t, err)
-	for i := range tx.Finished { // as OTLP log events do: chunks are frames, and streams start with a chunk
-		stream := &tx.Finished[i]
-		stream.Chunks.Frames = random.IntN(6) == 0
-		if line := stream.Chunks.Timeline(); random.IntN(8) == 0 && line.Len() > 0 {
-			stream.Start.Implied, stream.Start.UnixNano = true, line.First()
-		}
-	}
 	finished = append(finished, tx.Finished)
 	require.NoError(t, tx.Commit())
 	now := r.ingester.now()

@@ -56,7 +56,7 @@ func (b *Batch) Reset() {
 	b.used, b.wholes, b.events, b.spilled, b.starts, b.tooManyParts, b.errMemory = 0, 0, 0, 0, false, false, nil
 }
 
-// HasStarts reports whether start events or implied starts were added, so that the batch
+// HasStarts reports whether start events were added, so that the batch
 // may open streams.
 func (b *Batch) HasStarts() bool { return b.starts }
 

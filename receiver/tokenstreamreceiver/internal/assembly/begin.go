@@ -39,7 +39,6 @@ func (tx *Transaction) claimParts(parts []*Part) *claim {
 	for _, part := range parts {
 		part.open, part.created, part.rejected, part.shared = nil, false, false, nil
 		part.noAttributes, part.noEndAttributes, part.Accepted = false, false, 0
-		part.undoImpliedStart()
 		if part.Units == 0 {
 			continue
 		}
@@ -59,7 +58,7 @@ func (tx *Transaction) claimPart(part *Part) *claim {
 		return stream.claim
 	case stream != nil:
 		stream.claim = tx.claim
-	case !part.started() && !tx.applyImpliedStart(part):
+	case !part.started():
 		tx.reject(part, Errorf(UnknownStream,
 			"stream %s is not open: it has not started, or it has ended; send its start event first, or in the same request", quoteID(part.ID)))
 		return nil
@@ -76,19 +75,6 @@ func (tx *Transaction) claimPart(part *Part) *claim {
 	part.open = stream
 	tx.parts = append(tx.parts, part)
 	return nil
-}
-
-// applyImpliedStart starts a part with an implied start, and reports whether it has
-// one. End attributes that no longer fit are rejected.
-func (tx *Transaction) applyImpliedStart(part *Part) bool {
-	if !part.applyImpliedStart() {
-		return false
-	}
-	if part.encodedSize()+len(part.end.Attributes) > tx.store.limits.MaxStreamBytes {
-		part.noEndAttributes = true
-		tx.rejectSome(part, 1, part.errTooLarge())
-	}
-	return true
 }
 
 // begin prepares the changes to the claimed streams and reserves room for them.
@@ -115,9 +101,6 @@ func (tx *Transaction) begin(batch *Batch) error {
 			tx.finish(part, whole, whole.Dropped()-part.open.Dropped())
 		default:
 			memory += part.estimate()
-			if part.started() && part.open.Start.Implied {
-				memory += tx.shareResource(part)
-			}
 			tx.accept(part, part.Dropped()+part.open.overflow(&part.Stream, tx.store.limits.MaxChunksPerStream))
 		}
 	}
@@ -153,9 +136,6 @@ func (tx *Transaction) check(part *Part) bool {
 	}
 	part.anchor(part.open.Start.UnixNano)
 	room := tx.store.limits.MaxStreamBytes - part.open.encodedSize()
-	if part.started() && part.open.Start.Implied {
-		room += len(part.open.Resource) - len(part.Resource)
-	}
 	if part.open.addsAttributes(part.Attributes) {
 		if part.noAttributes = len(part.Attributes) > room; !part.noAttributes {
 			room -= len(part.Attributes)
@@ -171,25 +151,10 @@ func (tx *Transaction) check(part *Part) bool {
 // checkStart checks the part's start, if any, against that of the open stream, which
 // may have been opened after the event was added.
 func (p *Part) checkStart() error {
-	switch {
-	case !p.started():
+	if !p.started() {
 		return nil
-	case p.open.Start.Implied:
-		return p.checkReplaces(&p.open.Stream)
-	default:
-		return p.open.Start.checkRepeat(&p.Start, p.ID)
 	}
-}
-
-// checkReplaces checks that the part's start event can replace the implied start of a
-// stream: its chunks must be in range.
-func (p *Part) checkReplaces(stream *Stream) error {
-	for _, known := range [...]int64{stream.Start.UnixNano, stream.Chunks.latest} {
-		if gap := known - p.Start.UnixNano; gap > int64(MaxDuration) || gap < -int64(MaxDuration) {
-			return Errorf(Invalid, "the start of stream %s is more than 24 hours from its chunks; check that all times are nanoseconds since 1970", quoteID(p.ID))
-		}
-	}
-	return nil
+	return p.open.Start.checkRepeat(&p.Start, p.ID)
 }
 
 // finish adds a stream that the part ends.

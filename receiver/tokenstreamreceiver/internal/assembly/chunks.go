@@ -38,9 +38,6 @@ type Chunks struct {
 	list     []Chunk // all chunks once spilled
 	listed   int64   // tokens in list, until Timeline removes repeats
 
-	// Frames means that chunks are frames of the response, some of which may carry no
-	// token.
-	Frames     bool
 	numbered   bool // the chunks in packed have sequence numbers
 	unnumbered bool // some chunk in list has no sequence number
 	spilled    bool
@@ -180,19 +177,9 @@ func (c *Chunks) repeats(k *Chunk) bool {
 	return k.Seq-run.seq < uint64(c.gaps[after].index-run.index)
 }
 
-// earliest returns the earliest time of any chunk, or 0 without chunks.
-func (c *Chunks) earliest() (unixNano int64) {
-	for k := range c.all {
-		if unixNano == 0 || k.UnixNano < unixNano {
-			unixNano = k.UnixNano
-		}
-	}
-	return unixNano
-}
-
 // without returns a copy without the chunks that match.
 func (c *Chunks) without(matches func(Chunk) bool) Chunks {
-	rest := Chunks{Frames: c.Frames, duplicates: c.duplicates}
+	rest := Chunks{duplicates: c.duplicates}
 	for k := range c.all {
 		if !matches(k) {
 			rest.add(&k)

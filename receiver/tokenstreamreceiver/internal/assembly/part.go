@@ -32,7 +32,7 @@ type batchState struct {
 	limits    *Limits
 	events    int
 	spilled   int                     // chunks of all parts that are stored out of order
-	starts    bool                    // a start event or an implied start was added
+	starts    bool                    // a start event was added
 	reserve   func(bytes int64) error // nil without LimitMemory
 	errMemory error                   // of reserve
 }
@@ -48,8 +48,6 @@ type Part struct {
 
 	ended bool
 	end   End
-
-	implied impliedStart
 
 	// Events that were added before the start was known and turned out to be too far
 	// from it. They are removed from the part.
@@ -67,14 +65,6 @@ type Part struct {
 	shared   *resource // of the start, if a commit stores that; acquired
 	// The stream has no room for these attributes of the part.
 	noAttributes, noEndAttributes bool
-}
-
-// impliedStart is the start of a stream that has no start event. The start's time is
-// that of the first chunk.
-type impliedStart struct {
-	set                  bool
-	start                Start
-	attributes, resource []byte
 }
 
 // reset empties the part, keeps its buffers, and assigns it to a batch.

@@ -258,7 +258,7 @@ func (l *loader) Change(owner any, content []byte) error {
 
 // apply does what the commit of the events did.
 func (l *loader) apply(stream, events *loading) {
-	if events.started() && (!stream.started() || stream.Start.Implied) {
+	if events.started() && !stream.started() {
 		stream.resource = events.resource
 	}
 	stream.merge(&events.Stream, l.limits.MaxChunksPerStream)

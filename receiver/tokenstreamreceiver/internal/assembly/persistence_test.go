@@ -56,13 +56,6 @@ func randomEvents(r *rand.Rand, id string) script {
 			resource := fmt.Appendf(nil, "resource %d", r.IntN(3))
 			events = append(events, func(part *Part) error { return part.AddStart(start, attributes, resource) })
 		case 1:
-			events = append(events, func(part *Part) error {
-				if part.HasStart() {
-					return nil
-				}
-				return part.ImplyStart(Start{SpanID: [8]byte{7}}, attributes, []byte("implied"))
-			})
-		case 2:
 			events = append(events, func(part *Part) error { return part.AddScheduled(at) })
 		default:
 			for i := range n {
@@ -97,7 +90,7 @@ func part(id string) int {
 // content is what a finished stream becomes a span of.
 func content(f Finished) string {
 	line := f.Chunks.Timeline()
-	return fmt.Sprintf("%s %+v %d %q %q %d %d %d %v %x", f.ID, f.Start, f.Scheduled, f.Attributes, f.Resource, f.Dropped(), f.Duplicates(), f.EndUnixNano(), f.Chunks.Frames,
+	return fmt.Sprintf("%s %+v %d %q %q %d %d %d %x", f.ID, f.Start, f.Scheduled, f.Attributes, f.Resource, f.Dropped(), f.Duplicates(), f.EndUnixNano(),
 		line.AppendBinary(nil, f.Start.UnixNano))
 }
 

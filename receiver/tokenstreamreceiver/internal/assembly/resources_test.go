@@ -10,8 +10,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 func startedWith(resource []byte) script {
@@ -80,24 +78,4 @@ func TestResource_CountsTowardMaxMemory(t *testing.T) {
 	requireFull(t, err, SettingMaxMemory)
 	require.Equal(t, held, s.Memory())
 	apply(t, s, batchOf(t, s, "c", startedWith(bytes.Repeat([]byte("a"), 60_000))))
-}
-
-// A start event replaces the resource of an implied start.
-func TestResource_OfImpliedStartIsReplaced(t *testing.T) {
-	s, _ := newStore(roomy)
-	implied := func(t testing.TB, part *Part) {
-		require.NoError(t, part.ImplyStart(Start{Vantage: timeline.VantageServer}, nil, []byte("implied")))
-	}
-	apply(t, s, batchOf(t, s, "s", chunks(1), implied))
-	require.Len(t, s.resources.shared, 1)
-	begin(t, s, batchOf(t, s, "s", startedWith([]byte("started")))).Rollback()
-	require.Contains(t, s.resources.shared, "implied")
-	require.Len(t, s.resources.shared, 1)
-	apply(t, s, batchOf(t, s, "s", startedWith([]byte("started"))))
-	require.Contains(t, s.resources.shared, "started")
-	require.Len(t, s.resources.shared, 1)
-	tx := apply(t, s, batchOf(t, s, "s", ended))
-	require.Equal(t, "started", string(tx.Finished[0].Resource))
-	require.Zero(t, s.Memory())
-	require.Empty(t, s.resources.shared)
 }

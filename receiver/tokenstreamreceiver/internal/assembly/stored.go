@@ -42,8 +42,6 @@ const (
 	hasPacked   // chunks in order: latest time - last packed time, gaps if numbered, timeline
 	hasSequence // of packed chunks: first number; number of gaps; index and number of each
 	hasList     // chunks out of order: latest time, number of chunks, and each
-	isImplied
-	isFrames
 	flags
 )
 
@@ -198,8 +196,6 @@ func (c *coder) events(s *Stream, resource *uint64) {
 		}
 	}
 	if c.reading {
-		s.Start.Implied = has&hasStart != 0 && has&isImplied != 0
-		s.Chunks.Frames = has&isFrames != 0
 		c.check(s.Start.checkVantage() == nil)
 	}
 	switch {
@@ -228,8 +224,6 @@ func (s *Stream) stored() (has uint64) {
 		{hasPacked, !s.Chunks.spilled && s.Chunks.packed.Len() > 0},
 		{hasSequence, !s.Chunks.spilled && s.Chunks.packed.Len() > 0 && s.Chunks.numbered},
 		{hasList, s.Chunks.spilled && len(s.Chunks.list) > 0},
-		{isImplied, s.started() && s.Start.Implied},
-		{isFrames, s.Chunks.Frames},
 	} {
 		if each.set {
 			has |= each.flag

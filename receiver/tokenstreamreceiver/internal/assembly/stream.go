@@ -20,17 +20,14 @@ type Start struct {
 	SpanID       [8]byte
 	ParentSpanID [8]byte
 	Vantage      timeline.Vantage
-	// Implied means that no start event has arrived: UnixNano is the time of the
-	// first chunk. A start event that arrives later replaces it.
-	Implied bool
 }
 
 // checkRepeat returns an error if other cannot be a repeat of s. An ID missing on
-// either side is ignored. A start that is missing or implied never conflicts.
+// either side is ignored. A missing start never conflicts.
 func (s *Start) checkRepeat(other *Start, id string) error {
 	different := ""
 	switch {
-	case s.UnixNano == 0 || s.Implied || *s == *other:
+	case s.UnixNano == 0 || *s == *other:
 		return nil
 	case s.UnixNano != other.UnixNano:
 		different = "start time"
@@ -167,7 +164,7 @@ func (s *Stream) merge(part *Stream, maxChunks int) {
 func (s *Stream) mergeHead(part *Stream) {
 	switch {
 	case !part.started():
-	case s.started() && !s.Start.Implied:
+	case s.started():
 		s.Chunks.duplicates++
 	default:
 		s.Start = part.Start
@@ -187,7 +184,6 @@ func (s *Stream) mergeEvents(part *Stream, maxChunks int) {
 		}
 	}
 	s.Chunks.keepLatest(&part.Chunks)
-	s.Chunks.Frames = s.Chunks.Frames || part.Chunks.Frames
 	s.drop(part.dropped)
 	s.Chunks.duplicates += part.Chunks.duplicates
 }

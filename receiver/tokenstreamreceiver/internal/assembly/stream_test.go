@@ -35,41 +35,6 @@ func TestMerge_KeepsFirstValues(t *testing.T) {
 	require.Equal(t, t0+5, got.EndUnixNano(), "the latest time of any event")
 }
 
-func TestFrames_SetByAnyPart(t *testing.T) {
-	frames := func(_ testing.TB, p *Part) { p.Chunks.Frames = true }
-	for name, requests := range map[string][][]script{
-		"whole in one request": {{started, frames, ended}},
-		"in the first request": {{started, frames}, {chunks(1)}, {ended}},
-		"in a later request":   {{started}, {frames}, {chunks(1)}, {ended}},
-		"in the last request":  {{started}, {frames, ended}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s, _ := newStore(roomy)
-			var last *Transaction
-			for _, scripts := range requests {
-				begin(t, s, batchOf(t, s, "s", scripts...)).Rollback() // must change nothing
-				last = apply(t, s, batchOf(t, s, "s", scripts...))
-			}
-			require.True(t, last.Finished[0].Chunks.Frames)
-		})
-	}
-	t.Run("not set by a request that was rolled back", func(t *testing.T) {
-		s, _ := newStore(roomy)
-		apply(t, s, batchOf(t, s, "s", started))
-		begin(t, s, batchOf(t, s, "s", frames)).Rollback()
-		begin(t, s, batchOf(t, s, "s", frames, ended)).Rollback()
-		require.False(t, apply(t, s, batchOf(t, s, "s", ended)).Finished[0].Chunks.Frames)
-	})
-	t.Run("not set by the batch before", func(t *testing.T) {
-		s, _ := newStore(roomy)
-		batch := batchOf(t, s, "s", started, frames)
-		batch.Reset()
-		part, err := batch.Part([]byte("s"))
-		require.NoError(t, err)
-		require.False(t, part.Chunks.Frames)
-	})
-}
-
 // A stream is the same in one request and in several, with chunks in and out of order,
 // with and without sequence numbers, and at the limit.
 func TestMerge_PartsEqualWholeStream(t *testing.T) {

@@ -229,14 +229,12 @@ func (r *streamSource) addEvents(part *assembly.Part, begin int64, first, last b
 			start.SpanID[0] = byte(1 + r.IntN(200))
 		}
 		_ = part.AddStart(start, r.attributes(6), r.attributes(2))
-	} else if !part.HasStart() && r.chance(70) {
-		_ = part.ImplyStart(assembly.Start{Vantage: timeline.VantageClient}, r.attributes(3), r.attributes(2))
 	}
 	if r.chance(20) {
 		_ = part.AddScheduled(begin + r.Int64N(400)*1e6 - 50e6)
 	}
 	at := begin + r.Int64N(2e9) - 1e8
-	numbered, frames := r.chance(20), r.chance(5)
+	numbered := r.chance(20)
 	seq := uint64(r.IntN(3))
 	for range r.IntN([]int{3, 30, 300}[r.IntN(3)]) {
 		k := assembly.Chunk{UnixNano: at, Tokens: 1, Seq: seq, Numbered: numbered}
@@ -258,7 +256,6 @@ func (r *streamSource) addEvents(part *assembly.Part, begin int64, first, last b
 			seq -= min(seq, 3) // repeats
 		}
 	}
-	part.Chunks.Frames = part.Chunks.Frames || frames
 	if last && r.chance(90) {
 		end := assembly.End{FinishReason: r.one("", "stop", "error"), Error: r.one("", "", "", "failed"), Cancelled: r.chance(15)}
 		if r.chance(70) {

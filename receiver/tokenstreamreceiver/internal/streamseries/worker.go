@@ -149,8 +149,6 @@ func (w *worker) derive(s *source.TokenStream, id *streamIdentity, usage assembl
 	r.OutputTokens, r.InputTokens, r.CachedInputTokens = usage.Output, usage.Input, usage.CachedInput
 	r.ReasoningTokens, r.Choices = usage.Reasoning, id.choices
 	r.LastChunksDropped = s.ChunksDropped
-	r.StartUnknown = s.StartUnseen
-	r.Frames = s.Frames
 	r.StreamAsked = id.streamAsked
 	r.Outcome, r.Failed, r.Reason = s.Outcome, f.Failed, s.Reason
 	if err := w.analyzer.AnalyzeInto(&f.Latency, r, chunks); err != nil {

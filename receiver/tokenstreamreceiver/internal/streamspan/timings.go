@@ -70,11 +70,9 @@ func Observed(stream *assembly.Finished, line *timeline.Timeline) source.TokenSt
 		Start:         stream.Start.UnixNano,
 		End:           stream.EndUnixNano(),
 		Scheduled:     stream.Scheduled,
-		StartUnseen:   stream.Start.Implied,
 		Outcome:       result,
 		Reason:        reason,
 		ChunksDropped: int64(stream.Dropped()),
-		Frames:        stream.Chunks.Frames,
 		Cut:           stream.Cut,
 		Timeline:      line,
 	}
