@@ -168,7 +168,10 @@ func FuzzRestore(f *testing.F) {
 		require.Empty(t, second.notes, "older notes are replaced")
 		require.Equal(t, first.keys(), second.keys())
 		require.Contains(t, second.keys(), m)
-		require.NoError(t, json.Unmarshal(memory.Values["index"], &listed))
-		require.Len(t, listed.Keys, len(second.keys()))
+		var lists map[string]json.RawMessage // of a name that a damaged index has twice, the last list holds
+		require.NoError(t, json.Unmarshal(memory.Values["index"], &lists))
+		var kept [][]byte
+		require.NoError(t, json.Unmarshal(lists["keys"], &kept))
+		require.Len(t, kept, len(second.keys()))
 	})
 }
