@@ -80,15 +80,8 @@ type HistoryConfig struct {
 	_ struct{}
 }
 
-// Unmarshal decodes the settings. The Collector does not call it for an exporter without any.
-func (c *Config) Unmarshal(conf *confmap.Conf) error {
-	err := settings.Unmarshal(conf, c)
-	c.countAsIdle()
-	return err
-}
-
-// countAsIdle lets the exporter be reported, unless a pipeline creates it.
-func (c *Config) countAsIdle() { inprocess.IdleExporters.Set(c, c.Server.NetAddr.Endpoint) }
+// Unmarshal decodes the settings.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return settings.Unmarshal(conf, c) }
 
 // Replacement explains the key that `percentiles` replaces.
 func (c *Config) Replacement(key string, _ any) string {
@@ -102,7 +95,7 @@ func (c *Config) Replacement(key string, _ any) string {
 func createDefaultConfig() component.Config {
 	server := confighttp.NewDefaultServerConfig()
 	server.NetAddr.Endpoint = "localhost:9464"
-	config := &Config{
+	return &Config{
 		Server:      server,
 		Shared:      keeper.NewDefaultConfig(),
 		Percentiles: []float64{50, 95, 99},
@@ -111,8 +104,6 @@ func createDefaultConfig() component.Config {
 		Page:        PageConfig{Enabled: true},
 		History:     HistoryConfig{MaxMemoryMiB: 64},
 	}
-	config.countAsIdle()
-	return config
 }
 
 // Limits of the configuration. Every percentile of every window is a time series of each
@@ -126,15 +117,24 @@ const (
 	maxZeroFor        = 10 * time.Minute
 )
 
-// Validate returns an error for each invalid key.
+// Validate returns an error for each invalid key. The Collector validates all exporters of its configuration, those
+// without a pipeline, too, before it creates those of the pipelines. So a valid one is reported as idle unless it is created.
 func (c *Config) Validate() error {
+	err := errors.Join(c.problems()...)
+	if err == nil {
+		inprocess.IdleExporters.Set(c, c.Server.NetAddr.Endpoint)
+	}
+	return err
+}
+
+func (c *Config) problems() settings.Problems {
 	var errs settings.Problems
 	errs.Unless(c.Server.NetAddr.Endpoint != "", "`endpoint` is empty; enter the address to serve metrics on, such as localhost:9464")
 	errs.Unless(c.MaxRequestsPerClient >= 0, "`max_requests_per_client` is %d; use at least 0, which is a tenth of the limit", c.MaxRequestsPerClient)
 	errs.Unless(0 <= c.ZeroFor && c.ZeroFor <= maxZeroFor,
 		"`zero_for` is %v; use at least the scrape interval of Prometheus, up to %v, or 0 to show new counters at once", c.ZeroFor, maxZeroFor)
 	_, err := dimensionLabels(c.Shared.Series.Dimensions.Names())
-	return errors.Join(slices.Concat(errs, settings.Problems{err}, c.Shared.Problems(), c.validatePercentiles(), c.validateWindows(), c.validateClassicBuckets(), c.validateCompare(), c.validatePage())...)
+	return slices.Concat(errs, settings.Problems{err}, c.Shared.Problems(), c.validatePercentiles(), c.validateWindows(), c.validateClassicBuckets(), c.validateCompare(), c.validatePage())
 }
 
 func (c *Config) validatePercentiles() (errs settings.Problems) {

@@ -163,19 +163,25 @@ func TestConfig_RejectsInvalidKeys(t *testing.T) {
 }
 
 // Two Collectors in one process share the list of idle exporters, so it must not read their configurations.
-func TestConfig_CountsAsIdleWithTheEndpointItWasReadWith(t *testing.T) {
+func TestConfig_CountsAsIdleWithTheEndpointItWasValidatedWith(t *testing.T) {
 	t.Parallel()
-	code := createDefaultConfig().(*Config)
-	code.Server.NetAddr.Endpoint = "localhost:4711"
-	require.NotContains(t, inprocess.IdleExporters.All(), "localhost:4711", "it was read from no file")
-
-	file := createDefaultConfig().(*Config)
-	require.NoError(t, file.Unmarshal(confmap.NewFromStringMap(map[string]any{"endpoint": "localhost:4712"})))
+	config := createDefaultConfig().(*Config)
+	require.NoError(t, config.Unmarshal(confmap.NewFromStringMap(map[string]any{"endpoint": "localhost:4712"})))
+	require.NotContains(t, inprocess.IdleExporters.All(), "localhost:4712", "no Collector starts with it yet")
+	require.NoError(t, config.Validate())
 	require.Contains(t, inprocess.IdleExporters.All(), "localhost:4712")
-	file.Server.NetAddr.Endpoint = "localhost:4713"
+	config.Server.NetAddr.Endpoint = "localhost:4713"
 	require.Contains(t, inprocess.IdleExporters.All(), "localhost:4712")
-	exporter, err := createTraces(t.Context(), exportertest.NewNopSettings(metadata.Type), file)
+	exporter, err := createTraces(t.Context(), exportertest.NewNopSettings(metadata.Type), config)
 	require.NoError(t, err)
 	require.NotContains(t, inprocess.IdleExporters.All(), "localhost:4712", "a pipeline has it")
 	require.NoError(t, exporter.Shutdown(t.Context()))
+}
+
+func TestConfig_InvalidOneIsNotIdle(t *testing.T) {
+	t.Parallel()
+	config := createDefaultConfig().(*Config)
+	config.Server.NetAddr.Endpoint, config.ZeroFor = "localhost:4714", -1
+	require.Error(t, config.Validate())
+	require.NotContains(t, inprocess.IdleExporters.All(), "localhost:4714")
 }
