@@ -6,7 +6,6 @@ package tokenstreamreceiver
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/consumer/consumererror"
@@ -66,7 +65,7 @@ func (e *expirer) expire(ctx context.Context) error {
 		return nil
 	}
 	lost, after := e.dropExpired(ctx, e.timeouts.Plus(refusedTimeout)), refusedTimeout
-	scarce := e.memoryIsScarce(err)
+	scarce := e.memoryIsScarce()
 	if scarce && lost == 0 {
 		lost, after = e.makeRoom(ctx), scarceTimeout
 	}
@@ -87,14 +86,9 @@ func (e *expirer) expire(ctx context.Context) error {
 	return fmt.Errorf("expired streams are sent again in %s: %w", delay.Round(time.Millisecond), err)
 }
 
-// memoryIsScarce reports whether expired streams must give way: the pipeline refuses streams for lack of
-// memory, which they may be the reason for, or they hold more than half of max_memory_mib.
-func (e *expirer) memoryIsScarce(refusal error) bool {
-	// The error of a memory_limiter is known by its text only.
-	return strings.Contains(refusal.Error(), "high memory usage") || e.holdsHalf()
-}
-
-func (e *expirer) holdsHalf() bool {
+// memoryIsScarce reports whether expired streams must give way: they hold more than half of max_memory_mib. Why
+// the pipeline refuses them does not matter.
+func (e *expirer) memoryIsScarce() bool {
 	return e.ingester.store.ExpiredMemory(e.timeouts) > e.ingester.store.MaxMemory()/2
 }
 
@@ -110,7 +104,7 @@ func (e *expirer) makeRoom(ctx context.Context) (lost int) {
 	for _, timeouts := range [...]assembly.Timeouts{withoutChunk, e.timeouts} {
 		for _, age := range scarceAges {
 			lost += e.dropExpired(ctx, timeouts.Plus(age))
-			if lost > 0 && !e.holdsHalf() {
+			if lost > 0 && !e.memoryIsScarce() {
 				return lost
 			}
 		}

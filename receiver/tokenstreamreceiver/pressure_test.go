@@ -280,29 +280,22 @@ func TestMemoryLimiter_Recovers(t *testing.T) {
 }
 
 // Streams that start and never go on fill the memory. Senders are served again within a minute after they
-// expire: as long as the pipeline lacks memory, and as long as they hold most of max_memory_mib.
+// expire, if they hold most of max_memory_mib, whatever the pipeline refuses for.
 func TestMemoryPressure_EndsWithinAMinuteAfterStreamsExpire(t *testing.T) {
 	const limit = 4 << 20
-	attributes := fmt.Sprintf(`"attributes":{"a":%q}`, strings.Repeat("x", 40_000))
-	for name, c := range map[string]struct {
-		refusal string
-		until   int64 // of the store's memory
-	}{
-		"a memory_limiter":        {"data refused due to high memory usage", limit / 8},
-		"any pipeline that fails": {"the backend is down", limit * 5 / 8},
-	} {
-		t.Run(name, func(t *testing.T) {
+	for _, reason := range []string{"data refused due to high memory usage", "the backend is down"} {
+		t.Run(reason, func(t *testing.T) {
 			s := newStill(t, func(cfg *Config) { cfg.MaxMemoryMiB, cfg.FirstTokenTimeout = limit>>20, 5*time.Second })
 			s.pipe.refuse = func() error {
-				if s.ingester.store.Memory() > c.until {
-					return errors.New(c.refusal)
+				if s.ingester.store.Memory() > limit*5/8 {
+					return errors.New(reason)
 				}
 				return nil
 			}
 			require.Equal(t, 200, s.send(startLine("goes on"), chunkLine("goes on", time.Millisecond)))
 			status := http.StatusOK
 			for i := 0; status == http.StatusOK; i++ {
-				status = s.send(fmt.Sprintf(`{"event":"start","stream_id":"s%d","time_unix_nano":"%d",%s}`, i, at(0), attributes))
+				status = s.send(heavyStart(fmt.Sprint("s", i)))
 			}
 			s.advance(t, 5*time.Second) // they expire
 			began := s.clock
@@ -316,34 +309,64 @@ func TestMemoryPressure_EndsWithinAMinuteAfterStreamsExpire(t *testing.T) {
 	}
 }
 
+// heavyStart is the start of a stream that holds 40 kB.
+func heavyStart(id string) string {
+	return fmt.Sprintf(`{"event":"start","stream_id":%q,"time_unix_nano":"%d","attributes":{"a":%q}}`, id, at(0), strings.Repeat("x", 40_000))
+}
+
+// heavyStreams opens streams of 40 kB each, and sends a chunk of each if withChunks is set.
+func (s *still) heavyStreams(t *testing.T, prefix string, count int, withChunks bool) {
+	t.Helper()
+	for i := range count {
+		id := fmt.Sprint(prefix, i)
+		require.Equal(t, 200, s.send(heavyStart(id)))
+		if withChunks {
+			require.Equal(t, 200, s.send(chunkLine(id, time.Millisecond)))
+		}
+	}
+}
+
 // Under pressure, streams without a chunk are dropped first, and others if that is not enough.
 func TestMemoryPressure_StreamsWithoutAChunkGoFirst(t *testing.T) {
-	s := newStill(t, func(cfg *Config) { cfg.FirstTokenTimeout, cfg.IdleTimeout = 5*time.Second, 5*time.Second })
-	s.pipe.refuse = refuseWith(errors.New("data refused due to high memory usage"))
-	require.Equal(t, 200, s.send(startLine("with"), chunkLine("with", time.Millisecond), startLine("without")))
-	s.advance(t, 20*time.Second)
-	require.EqualValues(t, 2, s.ingester.store.Streams(), "they wait for a retry")
-	for s.ingester.store.Streams() == 2 {
-		s.advance(t, time.Second)
+	for name, c := range map[string]struct{ with, without, left int }{
+		"those without a chunk are enough":     {10, 10, 10},
+		"those without a chunk are not enough": {18, 2, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStill(t, func(cfg *Config) {
+				cfg.MaxMemoryMiB, cfg.FirstTokenTimeout, cfg.IdleTimeout = 1, 5*time.Second, 5*time.Second
+			})
+			s.pipe.refuse = refuseWith(errors.New("the backend is down"))
+			s.heavyStreams(t, "with", c.with, true)
+			s.heavyStreams(t, "without", c.without, false)
+			s.advance(t, 20*time.Second)
+			require.EqualValues(t, 20, s.ingester.store.Streams(), "they wait for a retry")
+			s.advance(t, 5*time.Second+2*scarceRetry)
+			require.EqualValues(t, c.left, s.ingester.store.Streams())
+			require.Equal(t, c.left > 0, s.ingester.store.IsOpen([]byte("with0")))
+			require.EqualValues(t, 20-c.left, s.refusedStreams(t))
+		})
 	}
-	require.True(t, s.ingester.store.IsOpen([]byte("with")))
-	s.advance(t, 2*scarceRetry)
-	require.Zero(t, s.ingester.store.Streams())
-	require.EqualValues(t, 2, s.refusedStreams(t))
 }
 
 // Under pressure, no more streams are dropped than needed, and the first to expire before others.
 func TestMemoryPressure_TheFirstToExpireGoFirst(t *testing.T) {
-	s := newStill(t, func(cfg *Config) { cfg.IdleTimeout = 5 * time.Second })
+	s := newStill(t, func(cfg *Config) { cfg.MaxMemoryMiB, cfg.IdleTimeout = 1, 5*time.Second })
 	s.pipe.refuse = refuseWith(errors.New("the backend is down"))
-	require.Equal(t, 200, s.send(startLine("first"), chunkLine("first", time.Millisecond), startLine("later"), chunkLine("later", time.Millisecond)))
-	s.advance(t, time.Minute)
-	require.Equal(t, 200, s.send(chunkLine("later", time.Minute)))
-	s.advance(t, 25*time.Second)
-	require.EqualValues(t, 2, s.ingester.store.Streams(), "memory is not scarce")
-	s.pipe.refuse = refuseWith(errors.New("data refused due to high memory usage"))
-	s.expirer.retryAt = s.clock // a retry up to a minute later would find both in one of scarceAges
+	s.heavyStreams(t, "first", 8, true)
+	s.heavyStreams(t, "later", 8, true)
+	for range 15 {
+		s.advance(t, 4*time.Second)
+		for i := range 8 {
+			require.Equal(t, 200, s.send(chunkLine(fmt.Sprint("later", i), s.clock)))
+		}
+	}
+	require.EqualValues(t, 16, s.ingester.store.Streams(), "memory is not scarce")
+	s.expirer.retryAt = s.clock + time.Hour
+	s.advance(t, 30*time.Second)
+	s.expirer.retryAt = s.clock // both expired more than scarceTimeout ago
 	s.advance(t, time.Second)
-	require.True(t, s.ingester.store.IsOpen([]byte("later")))
-	require.EqualValues(t, 1, s.refusedStreams(t))
+	require.EqualValues(t, 8, s.ingester.store.Streams())
+	require.True(t, s.ingester.store.IsOpen([]byte("later0")))
+	require.EqualValues(t, 8, s.refusedStreams(t))
 }
