@@ -24,7 +24,7 @@ import (
 )
 
 // exchanges are in testdata/exchanges.json: what services answer, and what follows for requests and outcomes from
-// docs/tap-requests.md. Shapes are those of the services, texts are synthetic.
+// docs/definitions.md. Shapes are those of the services, texts are synthetic.
 type exchanges struct {
 	Name  string
 	Steps []struct {

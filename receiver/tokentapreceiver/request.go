@@ -12,7 +12,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/llmstream"
 )
 
-// What is a request, as docs/tap-requests.md has it: each generation that was asked for counts once.
+// What is a request, as docs/definitions.md has it: each generation that was asked for counts once.
 
 // maxStored is the number of stored responses that are remembered, so that reading one again counts nothing.
 const maxStored = 1 << 17
