@@ -8,10 +8,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/page"
-	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/slowest"
 	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/slowest"
 )
 
 // maxEstimated limits the names of estimated numbers. There are fewer numbers.

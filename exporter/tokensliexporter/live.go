@@ -16,17 +16,17 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/history"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/page"
-	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/slowest"
 	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/compare"
+	"github.com/tokenpulse/tokenpulse/internal/history"
 	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
+	"github.com/tokenpulse/tokenpulse/internal/slowest"
 	"github.com/tokenpulse/tokenpulse/internal/storageclient"
 )
 

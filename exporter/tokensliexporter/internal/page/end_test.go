@@ -14,11 +14,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/slowest"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
+	"github.com/tokenpulse/tokenpulse/internal/slowest"
 )
 
 // Each minute of the last 50 has one request more than the one before: minute i, counted from the oldest, has i.

@@ -9,7 +9,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/history"
+	"github.com/tokenpulse/tokenpulse/internal/history"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"

@@ -15,14 +15,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/history"
-	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/slowest"
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
+	"github.com/tokenpulse/tokenpulse/internal/history"
 	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
+	"github.com/tokenpulse/tokenpulse/internal/slowest"
 )
 
 // finished is what is known of a request from its span.

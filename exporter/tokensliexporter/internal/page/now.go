@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/history"
+	"github.com/tokenpulse/tokenpulse/internal/history"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"

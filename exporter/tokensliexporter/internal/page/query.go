@@ -14,7 +14,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
-	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/history"
+	"github.com/tokenpulse/tokenpulse/internal/history"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"

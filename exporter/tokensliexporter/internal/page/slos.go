@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/history"
+	"github.com/tokenpulse/tokenpulse/internal/history"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"

@@ -7,8 +7,8 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/slowest"
 	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/slowest"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 

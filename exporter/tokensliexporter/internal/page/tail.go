@@ -6,9 +6,9 @@ package page
 import (
 	"math"
 
-	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/slowest"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/slowest"
 )
 
 // tailOf returns the seconds from the last token of a request or, if it is known that none came, from its start to its end.

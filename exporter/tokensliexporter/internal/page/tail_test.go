@@ -9,10 +9,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/slowest"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/slowest"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 

@@ -6,7 +6,7 @@ package page
 import (
 	"slices"
 
-	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/history"
+	"github.com/tokenpulse/tokenpulse/internal/history"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"

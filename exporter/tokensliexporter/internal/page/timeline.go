@@ -6,7 +6,7 @@ package page
 import (
 	"time"
 
-	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/history"
+	"github.com/tokenpulse/tokenpulse/internal/history"
 )
 
 // timeAxis divides a range into steps of equal length.

@@ -6,7 +6,7 @@ package page
 import (
 	"time"
 
-	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/history"
+	"github.com/tokenpulse/tokenpulse/internal/history"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
