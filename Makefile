@@ -34,7 +34,7 @@ run: $(QUICKSTART) ## Build and start a Collector with its live page, send demo 
 build: $(COLLECTOR) $(TOKENGEN) ## Build the Collector and tokengen into dist/
 
 SOURCES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './dist/*' -not -path './internal/tools/*') \
-	$(shell find exporter/tokensliexporter/internal/page -path '*/assets/*' -o -name openapi.yaml)
+	$(shell find internal/page -path '*/assets/*' -o -name openapi.yaml)
 
 # A binary depends on its sources and the Go version only: not on its folder (-trimpath,
 # which the builder sets too), the commit (-buildvcs) or the C library.
@@ -148,7 +148,7 @@ generate: ## Regenerate the files of mdatagen and protoc, the dashboards and the
 	cd internal/tools && go run ./protogen ../../proto tokenpulse/v1/token_stream.proto
 
 # The live page of the exporter. Its built files are committed, so that go build needs no Node.js.
-PAGE := exporter/tokensliexporter/internal/page
+PAGE := internal/page
 PAGE_MODULES := $(PAGE)/web/node_modules/.package-lock.json
 
 # npm stores a copy of the lock file in node_modules. npm ci is slow, so it runs only if the lock

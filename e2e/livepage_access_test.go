@@ -58,7 +58,7 @@ func TestLivePage_WorksWithTheKeyboardOnly(t *testing.T) {
 // axe-core finds no serious violation, in both themes, on each kind of page and at each width.
 func TestLivePage_AxeFindsNoSeriousViolation(t *testing.T) {
 	t.Parallel()
-	engine, err := os.ReadFile(filepath.Join(testenv.Root(t), "exporter/tokensliexporter/internal/page/web/node_modules/axe-core/axe.min.js"))
+	engine, err := os.ReadFile(filepath.Join(testenv.Root(t), "internal/page/web/node_modules/axe-core/axe.min.js"))
 	if err != nil {
 		testenv.Missing(t, "needs axe-core: make check-page")
 	}

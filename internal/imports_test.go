@@ -106,7 +106,7 @@ func TestImports_WhatCountsAndDerivesKnowsNoCollector(t *testing.T) {
 	all := imports(t)
 	for _, name := range [...]string{
 		"internal/timeline", "internal/sketch", "internal/latency", "internal/slo", "internal/series",
-		"internal/history", "internal/canary",
+		"internal/history", "internal/slowest", "internal/canary",
 		"receiver/tokenstreamreceiver/internal/wire",
 	} {
 		require.Contains(t, all, name, "a package was moved")
