@@ -29,7 +29,7 @@ const connections = 2
 // collectorProcess is a running Collector and the driver's connections to it.
 type collectorProcess struct {
 	// Addresses of the receivers, of its own metrics, and of the published metrics.
-	http, grpc, telemetry, scrape, pprof string
+	http, grpc, telemetry, scrape string
 
 	command *exec.Cmd
 	exited  chan struct{}
@@ -39,8 +39,8 @@ type collectorProcess struct {
 	calls   [connections]*grpc.ClientConn
 }
 
-// start runs a program until stop. It replaces $http, $grpc, $telemetry_port, $scrape and
-// $pprof in the arguments by free addresses. Another process may take an address before
+// start runs a program until stop. It replaces $http, $grpc, $telemetry_port and $scrape
+// in the arguments by free addresses. Another process may take an address before
 // the program listens, so start tries again with other addresses.
 func start(arguments []string) (c *collectorProcess) {
 	var err error
@@ -58,11 +58,11 @@ func startOnce(arguments []string) *collectorProcess {
 		exited: make(chan struct{}),
 		client: http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: connections, DisableCompression: true}},
 	}
-	for _, address := range []*string{&c.http, &c.grpc, &c.telemetry, &c.scrape, &c.pprof} {
+	for _, address := range []*string{&c.http, &c.grpc, &c.telemetry, &c.scrape} {
 		*address = freeAddress()
 	}
 	_, telemetryPort, _ := strings.Cut(c.telemetry, ":")
-	addresses := strings.NewReplacer("$http", c.http, "$grpc", c.grpc, "$scrape", c.scrape, "$telemetry_port", telemetryPort, "$pprof", c.pprof)
+	addresses := strings.NewReplacer("$http", c.http, "$grpc", c.grpc, "$scrape", c.scrape, "$telemetry_port", telemetryPort)
 	c.command = exec.Command(arguments[0]) //nolint:gosec // the options name the program to measure
 	for _, argument := range arguments[1:] {
 		c.command.Args = append(c.command.Args, addresses.Replace(argument))

@@ -42,8 +42,8 @@ func factsOf(o options) map[string]any {
 		"date": time.Now().UTC().Format(time.DateOnly), "cores": runtime.NumCPU(), "rounds": o.rounds, "turns": turns, "cpu": o.cpu,
 		"connections": connections, "spans": spansPerRequest, "scraped": scrapedHistograms,
 		"processor": processorName(), "load": number(o.load), "builds": buildsOf(slices.Compact([]string{o.collector, o.peers})...),
-		"responses": responseTable(o), "allocations": allocationTable(o),
-		"idle": number(100 * idle), "publishing": number((publishing - idle) * 1e6 / publishedSeries),
+		"responses": responseTable(o),
+		"idle":      number(100 * idle), "publishing": number((publishing - idle) * 1e6 / publishedSeries),
 	}
 }
 
@@ -63,7 +63,6 @@ func render(measured results, facts map[string]any) string {
 		"cores":       measured.cores,
 		"eachRequest": func(kind string) string { return number(measured.request(kind) / 1000) },
 		"eachToken":   func(kind string) string { return number(measured.token(kind)) },
-		"floorShare":  func(load string) string { return number(100 * measured.cost(load, floor) / measured.cost(load, wire)) },
 		"beyondReceiving": func(kind, receiving string) string {
 			return number(median(measured.withoutReceiving(kind, receiving)) / 1000)
 		},

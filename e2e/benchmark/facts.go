@@ -4,20 +4,17 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 )
 
 const (
-	allocatingRequests = 1_000 // whose allocations are counted
-	timedRequests      = 5_000 // whose response times are measured
-	scrapedSeries      = 2_000 // during continuous scrapes
+	timedRequests = 5_000 // whose response times are measured
+	scrapedSeries = 2_000 // during continuous scrapes
 	// idleTime is how long an idle Collector is watched. The kernel counts in steps of 10 ms.
 	idleTime = 20 * time.Second
 
@@ -25,43 +22,6 @@ const (
 	openTokens   = 100
 	openRequests = 10_000 // that open them
 )
-
-// allocationTable shows the allocations of a request, per stream in it and for each
-// further stream: those of a request of twice as many streams, less those of the request.
-func allocationTable(o options) string {
-	header := []string{"allocations"}
-	each, further := []string{"of an HTTP request, per stream in it"}, []string{"of each further stream in it"}
-	for _, l := range loads[:len(fixedLoads)] {
-		streams := float64(len(l.lengths))
-		once := allocations(l.load, o)
-		l.lengths = slices.Repeat(l.lengths, 2)
-		twice := allocations(l.load, o)
-		header, each, further = append(header, l.name), append(each, number(once/streams)), append(further, number(max(0, twice-once)/streams)) // less than 0 is noise
-	}
-	return table(header, [][]string{each, further})
-}
-
-// allocations returns how many objects a Collector allocates per request. Its own counter
-// includes what the HTTP server and each flush of series allocate.
-func allocations(l load, o options) float64 {
-	c := start(collectorWith(o.collector, withPprof(kinds[wire].config)))
-	defer c.stop()
-	do := l.bodies(tokenStreams).inTurn(postTokens)
-	do.repeat(c, allocatingRequests/10)
-	before := c.allocated()
-	do.repeat(c, allocatingRequests)
-	return (c.allocated() - before) / allocatingRequests
-}
-
-// allocated returns how many objects the Collector has allocated since its start.
-func (c *collectorProcess) allocated() float64 {
-	_, rest, found := bytes.Cut(c.get(c.pprof, "/debug/pprof/heap?debug=1", ""), []byte("\n# Mallocs = "))
-	if !found {
-		try(errors.New("the heap profile has no count of allocations"))
-	}
-	line, _, _ := bytes.Cut(rest, []byte("\n"))
-	return must(strconv.ParseFloat(string(line), 64))
-}
 
 // idleCores returns how many cores a Collector takes after the requests of one turn, while
 // it receives no more.

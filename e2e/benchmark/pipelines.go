@@ -40,11 +40,6 @@ func spanmetricsConfig(settings string) string {
 	return config("spanmetrics.yaml", "SETTINGS", settings)
 }
 
-// withPprof lets a Collector serve profiles.
-func withPprof(config string) string {
-	return "extensions: {pprof: {endpoint: \"$pprof\"}}\n" + strings.Replace(config, "service:", "service:\n  extensions: [pprof]", 1)
-}
-
 const (
 	// spanmetrics requires an additional dimension for event counts. No event has this
 	// one, which is the cheapest case.
