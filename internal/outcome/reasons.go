@@ -37,7 +37,6 @@ var reasons = map[string]Meaning{
 	"timeout":                      Failed,  // Cohere
 	"timed_out":                    Failed,  // TensorRT-LLM
 	"time_limit":                   Failed,  // watsonx.ai
-	"expired":                      Failed,  // runs of OpenAI's Assistants
 	"insufficient_system_resource": Failed,  // DeepSeek
 	"malformed_function_call":      Failed,  // Gemini
 	"malformed_response":           Failed,  // Gemini

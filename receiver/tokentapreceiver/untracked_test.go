@@ -65,9 +65,11 @@ func TestUntracked_OtherAnswersHaveNoSpanAndAreNamed(t *testing.T) {
 		status            int
 		contentType, body string
 	}{
-		"an error":                      {http.StatusInternalServerError, "text/event-stream", chatAnswer(3)},
-		"no content type of a stream":   {http.StatusOK, "application/json", whole},
-		"SSE in no known format":        {http.StatusOK, "text/event-stream", strings.Repeat(unknownEvent, 2000)},
+		"an error":                    {http.StatusInternalServerError, "text/event-stream", chatAnswer(3)},
+		"no content type of a stream": {http.StatusOK, "application/json", whole},
+		"SSE in no known format":      {http.StatusOK, "text/event-stream", strings.Repeat(unknownEvent, 2000)},
+		"a run of OpenAI's Assistants": {http.StatusOK, "text/event-stream", "event: thread.run.created\ndata: {\"id\":\"r\",\"object\":\"thread.run\",\"status\":\"queued\",\"model\":\"m\"}\n\n" +
+			"event: thread.message.delta\ndata: {\"object\":\"thread.message.delta\",\"delta\":{\"content\":[{\"text\":{\"value\":\"a\"}}]}}\n\n"},
 		"JSON lines in no known format": {http.StatusOK, "application/x-ndjson", strings.Repeat(`{"progress":1}`+"\n", 9)},
 		"a large first event":           {http.StatusOK, "text/event-stream", `data: {"object":"chat.completion.chunk","pad":"` + strings.Repeat("x", untrackedRead) + `"}` + "\n\n" + chatAnswer(3)},
 		"a large first line":            {http.StatusOK, "application/x-ndjson", `{"pad":"` + strings.Repeat("x", untrackedRead) + `","response":"a","done":false}` + "\n"},

@@ -85,7 +85,6 @@ func init() {
 		openAICompletions,
 		openAIResponses,
 		openAIRealtime,
-		openAIAssistants,
 		anthropicMessages,
 		gemini,
 		geminiInteractions,

@@ -264,11 +264,6 @@ func TestDecoder_ReadsFormatsWithoutRecordings(t *testing.T) {
 			OpenAIChat, "0c? 2c?", "", "", -1, false,
 		},
 		{
-			"Assistants: a failed run", "/v1/threads/t/runs", "event: thread.run.created\ndata: {\"id\":\"r\",\"object\":\"thread.run\",\"status\":\"queued\",\"model\":\"m\"}\n\n" +
-				"event: thread.run.failed\ndata: {\"id\":\"r\",\"object\":\"thread.run\",\"status\":\"failed\",\"last_error\":{\"message\":\"m\"}}\n\n",
-			OpenAIAssistants, "", "failed", ErrorMessageOnly, -1, true,
-		},
-		{
 			"TGI on the root path: two answers in one document", "/", `[{"generated_text":"a"},{"generated_text":"b"}]`, TGI, "0c? 1c?", "", "", -1, true,
 		},
 		{
