@@ -34,12 +34,11 @@ import (
 //	go test ./exporter/tokensliexporter -run TestMetricsPage_IsUpToDate -update
 func TestMetricsPage_IsUpToDate(t *testing.T) {
 	testenv.RequireTables(t, "docs/metrics.md", map[string]string{
-		"histograms":   metricTable(t, histogramRows()),
+		"histograms":   histogramTable(t),
 		"counters":     metricTable(t, counterRows()),
 		"slos":         metricTable(t, sloRows()),
 		"open streams": metricTable(t, openStreamRows()),
 		"comparisons":  metricTable(t, comparisonRows()),
-		"percentiles":  metricTable(t, percentileRows()),
 		"dimensions":   dimensionTable(t),
 		"label values": labelValueTable(),
 		"bounds":       boundsTable(),
@@ -74,12 +73,9 @@ func TestMetricsPage_LabelsMatchAScrape(t *testing.T) {
 // metricRow is a metric of the page.
 type metricRow struct {
 	numbers.Metric
-	kind      dto.MetricType
-	labels    []string // besides those that every metric has
-	emittedBy string
+	kind   dto.MetricType
+	labels []string // besides those that every metric has
 }
-
-const bothComponents = "exporter, connector"
 
 func allRows() []metricRow {
 	return slices.Concat(histogramRows(), counterRows(), sloRows(), openStreamRows(), comparisonRows(), percentileRows())
@@ -88,7 +84,7 @@ func allRows() []metricRow {
 // histogramRows has one row for the quantities that share a metric.
 func histogramRows() (rows []metricRow) {
 	for _, id := range numbers.Histograms {
-		row := metricRow{id.Row().Metric, dto.MetricType_HISTOGRAM, []string{names.LabelOutcome}, bothComponents}
+		row := metricRow{id.Row().Metric, dto.MetricType_HISTOGRAM, []string{names.LabelOutcome}}
 		if id.Row().Phase != "" {
 			row.labels = append(row.labels, names.LabelPhase)
 		}
@@ -100,18 +96,17 @@ func histogramRows() (rows []metricRow) {
 func percentileRows() (rows []metricRow) {
 	for _, row := range histogramRows() {
 		row.Name += names.SuffixPercentile
-		row.kind, row.emittedBy = dto.MetricType_GAUGE, "exporter"
+		row.kind = dto.MetricType_GAUGE
 		row.labels = append(row.labels, names.LabelPercentile, names.LabelWindow)
-		row.Description = "Percentile over a sliding window."
 		rows = append(rows, row)
 	}
 	return rows
 }
 
 func counterRows() []metricRow {
-	rows := []metricRow{{series.Requests, dto.MetricType_COUNTER, []string{names.LabelOutcome}, bothComponents}}
+	rows := []metricRow{{series.Requests, dto.MetricType_COUNTER, []string{names.LabelOutcome}}}
 	for _, c := range series.Counters {
-		row := metricRow{c.Metric, dto.MetricType_COUNTER, nil, bothComponents}
+		row := metricRow{c.Metric, dto.MetricType_COUNTER, nil}
 		if c.Type != "" {
 			row.labels = append(row.labels, names.LabelType)
 		}
@@ -127,9 +122,9 @@ func counterRows() []metricRow {
 }
 
 func sloRows() []metricRow {
-	rows := []metricRow{{series.SLORequests, dto.MetricType_COUNTER, []string{names.LabelSLO, names.LabelVerdict}, bothComponents}}
+	rows := []metricRow{{series.SLORequests, dto.MetricType_COUNTER, []string{names.LabelSLO, names.LabelVerdict}}}
 	for _, m := range series.Gauges {
-		row := metricRow{m, dto.MetricType_GAUGE, []string{names.LabelSLO}, bothComponents}
+		row := metricRow{m, dto.MetricType_GAUGE, []string{names.LabelSLO}}
 		if m.Name == names.SLOBurnRate {
 			row.labels = append(row.labels, names.LabelWindow)
 		}
@@ -139,11 +134,11 @@ func sloRows() []metricRow {
 }
 
 func openStreamRows() []metricRow {
-	return []metricRow{{series.StreamsOpen, dto.MetricType_GAUGE, []string{names.LabelPhase, names.LabelSilent}, bothComponents + ", token_stream"}}
+	return []metricRow{{series.StreamsOpen, dto.MetricType_GAUGE, []string{names.LabelPhase, names.LabelSilent}}}
 }
 
 func comparisonRows() []metricRow {
-	return []metricRow{{compareVerdict, dto.MetricType_GAUGE, []string{names.LabelDimension, names.LabelBaseline, names.LabelCandidate, names.LabelSLO, names.LabelVerdict}, "exporter"}}
+	return []metricRow{{compareVerdict, dto.MetricType_GAUGE, []string{names.LabelDimension, names.LabelBaseline, names.LabelCandidate, names.LabelSLO, names.LabelVerdict}}}
 }
 
 func appendOnce(rows []metricRow, row metricRow) []metricRow {
@@ -156,21 +151,41 @@ func appendOnce(rows []metricRow, row metricRow) []metricRow {
 func metricTable(t *testing.T, rows []metricRow) string {
 	t.Helper()
 	var table strings.Builder
-	table.WriteString("| metric | Prometheus name | type | unit | labels | emitted by | default | meaning |\n|---|---|---|---|---|---|---|---|\n")
+	table.WriteString("| metric | Prometheus name | unit | labels | default | meaning |\n|---|---|---|---|---|---|\n")
 	for _, row := range rows {
-		kind := strings.ToLower(row.kind.String())
-		exporter, publisher := createDefaultConfig().(*Config).Shared, publish.NewDefaultConfig().Shared
-		onOff := "off"
-		switch on := exporter.Selection().Has(row.Name); {
-		case on && publisher.Selection().Has(row.Name):
-			onOff = "on"
-		case on:
-			onOff = "on in the exporter"
-		}
-		fmt.Fprintf(&table, "| `%s` | `%s` | %s | %s | %s | %s | %s | %s |\n",
-			row.Name, prometheusName(t, row), kind, row.Unit, quoted(row.labels), row.emittedBy, onOff, row.Description)
+		fmt.Fprintf(&table, "| `%s` | `%s` | %s | %s | %s | %s |\n",
+			row.Name, prometheusName(t, row), row.Unit, quoted(row.labels), onByDefault(row), row.Description)
 	}
 	return table.String()
+}
+
+// histogramTable also says whether the percentile gauge of each histogram is on.
+func histogramTable(t *testing.T) string {
+	t.Helper()
+	var table strings.Builder
+	table.WriteString("| metric | Prometheus name | unit | default | gauges | meaning |\n|---|---|---|---|---|---|\n")
+	gauges := percentileRows()
+	for i, row := range histogramRows() {
+		gauge := "off"
+		if strings.HasPrefix(onByDefault(gauges[i]), "on") {
+			gauge = "on"
+		}
+		fmt.Fprintf(&table, "| `%s` | `%s` | %s | %s | %s | %s |\n",
+			row.Name, prometheusName(t, row), row.Unit, onByDefault(row), gauge, row.Description)
+	}
+	return table.String()
+}
+
+// onByDefault says which components emit a metric by default.
+func onByDefault(row metricRow) string {
+	exporter, publisher := createDefaultConfig().(*Config).Shared, publish.NewDefaultConfig().Shared
+	switch on := exporter.Selection().Has(row.Name); {
+	case on && publisher.Selection().Has(row.Name):
+		return "on"
+	case on:
+		return "on in the exporter"
+	}
+	return "off"
 }
 
 func prometheusName(t *testing.T, row metricRow) string {

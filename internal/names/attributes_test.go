@@ -30,21 +30,31 @@ import (
 func TestAttributesPage_IsUpToDate(t *testing.T) {
 	testenv.RequireTables(t, "docs/attributes.md", map[string]string{
 		"span":                  attributeTable("written by", spanAttributes),
-		"slo":                   attributeTable("written by", sloAttributes),
-		"trace":                 attributeTable("written by", traceAttributes),
+		"slo":                   attributeTable("", sloAttributes),
+		"trace":                 attributeTable("", traceAttributes),
 		"standard":              attributeTable("written by", standardAttributes),
 		"span events":           eventTable(spanEvents),
-		"span event attributes": attributeTable("event", spanEventAttributes),
+		"span event attributes": attributeTable("", spanEventAttributes),
 		"slo events":            eventTable(sloEvents),
 		"slo event attributes":  attributeTable("event", sloEventAttributes),
 	}, nil)
 }
 
+// attributeTable returns a table of attributes. Without a heading, it has no column of Where: the
+// page then says it once.
 func attributeTable(where string, attributes []attribute) string {
 	var table strings.Builder
-	fmt.Fprintf(&table, "| key | type | unit | %s | meaning |\n|---|---|---|---|---|\n", where)
+	if where == "" {
+		table.WriteString("| key | type, unit | meaning |\n|---|---|---|\n")
+	} else {
+		fmt.Fprintf(&table, "| key | type, unit | %s | meaning |\n|---|---|---|---|\n", where)
+	}
 	for _, a := range attributes {
-		fmt.Fprintf(&table, "| `%s` | %s | %s | %s | %s |\n", a.Key, a.Type, a.Unit, a.Where, a.Description)
+		fmt.Fprintf(&table, "| `%s` | %s |", a.Key, strings.TrimSuffix(a.Type+", "+a.Unit, ", "))
+		if where != "" {
+			fmt.Fprintf(&table, " %s |", a.Where)
+		}
+		fmt.Fprintf(&table, " %s |\n", a.Description)
 	}
 	return table.String()
 }

@@ -61,7 +61,7 @@ const (
 	byAll       = "token_stream, token_tap, token_latency"
 	byTapToo    = "token_tap, token_latency"
 	// byProcessorInFull marks what token_latency leaves out by default.
-	byProcessorInFull = "token_latency with `detail: full`"
+	byProcessorInFull = "token_latency, `detail: full`"
 )
 
 // Values of attribute.Where: the events that have an attribute.
@@ -109,23 +109,23 @@ var spanAttributes = slices.Concat([]attribute{
 	{names.Vantage, typeString, "", byAll, "Observer whose clock the times are from: `client`, `gateway`, `server` or `engine`."},
 	{names.Outcome, typeString, "", byAll, "`success`, `error`, `cancelled` or `incomplete`."},
 	{names.Estimated, typeStrings, "", byProcessor, "Attributes of this span that are estimates or bounds, without `tokenpulse.`."},
-	{names.Unmeasured, typeStrings, "", byProcessor, "Why a time to first token or a time per output token is missing, such as `time_per_output_token=buffered`. [sources.md](sources.md#missing-latencies) has the reasons. Missing when both are known."},
-	{names.Buffered, typeBool, "", byProcessor, "True when something between engine and observer held the stream back. Time per output token and inter-token latency are then missing. Missing otherwise."},
+	{names.Unmeasured, typeStrings, "", byProcessor, "Why a time to first token or a time per output token is missing, such as `time_per_output_token=buffered`. [Reasons](sources.md#missing-latencies)."},
+	{names.Buffered, typeBool, "", byProcessor, "True when something between engine and observer held the stream back. Time per output token and inter-token latency are then missing."},
 }, numberRows(func(id numbers.ID) bool { return !isStandard(id) && !id.OfTrace() }), []attribute{
-	{names.StalledAtEnd, typeBool, "", byProcessor, "True when the client cancelled during a stall: the request is bad for `all`. Missing otherwise."},
+	{names.StalledAtEnd, typeBool, "", byProcessor, "True when the client cancelled during a stall: the request is bad for `all`."},
 
-	{names.Joined, typeStrings, "", byProcessor, "Attributes that [`join`](whole-traces.md) took from another span, with its ID, such as `queue.duration=c000000000000001`. Missing without any."},
+	{names.Joined, typeStrings, "", byProcessor, "Attributes that [`join`](whole-traces.md) took from another span, with its ID, such as `queue.duration=c000000000000001`."},
 
 	{names.ChunksDropped, typeInt, "{chunk}", byReceivers, "Chunks that are missing at the end of the timeline: beyond `max_chunks_per_stream`, or of token_tap after an event that was too long. Missing when 0."},
-	{names.StartUnseen, typeBool, "", byTap, "True when the start of the request was not observed: the span starts at the first chunk. Missing otherwise."},
-	{names.Frames, typeBool, "", bySenders, "True when the chunks are frames, some of which may hold no token. Missing otherwise."},
+	{names.StartUnseen, typeBool, "", byTap, "True when the start of the request was not observed: the span starts at the first chunk."},
+	{names.Frames, typeBool, "", bySenders, "True when the chunks are frames, some of which may hold no token."},
 
-	{names.Cut, typeString, "", byReceivers, "`collector` when the Collector ended the stream: at a shutdown, a reload, or a limit of token_tap. No SLO judges such a request. Missing otherwise."},
+	{names.Cut, typeString, "", byReceivers, "`collector` when the Collector ended the stream: at a shutdown, a reload, or a limit of token_tap. No SLO judges such a request."},
 	{names.Repeated, typeString, "", byProcessor, "ID of the span that counts for the same request, which another instrumentation sent. Needs `join` or `roll_up`."},
-	{names.Untimed, typeString, "", byTap, "Why the tokens of the answer have no times: `whole` (it came in one piece), `replayed` (it was generated before), `unparsed` (an event before the first known token was too long) or `tokenless` (it is complete without a token). Missing otherwise."},
-	{names.Uncounted, typeBool, "", byTap, "True when each chunk counts as at least one token, because the service reported neither usage nor the tokens of every chunk. Numbers that depend on the number of tokens are then estimates. Missing otherwise."},
-	{names.Unparsed, typeStrings, "", byTap, "What could not be read of an answer: `content_encoding`, `corrupt`, `format`, `invalid`, `memory` (beyond `max_memory_mib`), `panic` or `too_long`. It was forwarded. Missing otherwise."},
-	{names.Aggregated, typeBool, "", byReceiver, "True when the receiver adds the request to series itself. `token_sli` then counts it nowhere: in no metric, verdict or budget. Missing otherwise."},
+	{names.Untimed, typeString, "", byTap, "Why the tokens of the answer have no times: `whole` (it came in one piece), `replayed` (it was generated before), `unparsed` (an event before the first known token was too long) or `tokenless` (it is complete without a token)."},
+	{names.Uncounted, typeBool, "", byTap, "True when each chunk counts as at least one token, because the service reported neither usage nor the tokens of every chunk. Numbers that depend on the number of tokens are then estimates."},
+	{names.Unparsed, typeStrings, "", byTap, "What could not be read of an answer: `content_encoding`, `corrupt`, `format`, `invalid`, `memory` (beyond `max_memory_mib`), `panic` or `too_long`. It was forwarded."},
+	{names.Aggregated, typeBool, "", byReceiver, "True when the receiver adds the request to series itself. `token_sli` then counts it nowhere: in no metric, verdict or budget."},
 
 	{names.ChunkOffsets, typeInts, "us", bySenders, "[Chunk arrivals](timeline-attributes.md): microseconds since the span's start. token_latency removes it and the next two unless `timeline: keep`."},
 	{names.ChunkTokens, typeInts, tokens, bySenders, "Tokens of each of these chunks. Missing when each has one."},
@@ -199,7 +199,7 @@ var sloEventAttributes = []attribute{
 	{names.SLOAlertName, typeString, "", onBurn, "`near_total_breach`, `fast_burn`, `slow_burn` or `steady_burn`."},
 	{names.SLOAlertSeverity, typeString, "", onBurn, "`page` or `ticket`."},
 	{names.SLOAlertFactor, typeDouble, ratio, onBurn, "Burn rate that both windows have to exceed. Missing for `near_total_breach`."},
-	{names.SLOAlertCause, typeString, "", onBurnStart, "`errors` if more than half of the bad requests of a `near_total_breach` failed, client mistakes left out. Missing otherwise."},
+	{names.SLOAlertCause, typeString, "", onBurnStart, "`errors` if more than half of the bad requests of a `near_total_breach` failed, client mistakes left out."},
 	{names.SLOAlertLong, typeString, "", onBurn, "Long window, such as `1h`."},
 	{names.SLOAlertShort, typeString, "", onBurn, "Short window, such as `5m`."},
 	{names.SLOObjective, typeDouble, ratio, onBurnStart, "Configured share of good requests."},

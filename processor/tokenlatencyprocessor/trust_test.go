@@ -30,7 +30,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/processor/tokenlatencyprocessor/internal/metadatatest"
 )
 
-// documented is an attribute in docs/attributes.md.
+// documented is an attribute in docs/attributes.md. Where means nothing in tables that have no column "written by".
 type documented struct{ Key, Type, Where string }
 
 // ourAttributes lists every attribute under our prefix that a span can have, and traceAttributes
@@ -48,7 +48,7 @@ func documentedIn(table string) (rows []documented) {
 	}
 	_, after, _ := strings.Cut(string(page), "<!-- "+table+":begin -->")
 	text, _, _ := strings.Cut(after, "<!-- "+table+":end -->")
-	for _, row := range regexp.MustCompile("(?m)^\\| `(\\S+)` \\| (\\S+) \\|[^|]*\\| ([^|]+) \\|").FindAllStringSubmatch(text, -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `(\\S+)` \\| ([^ ,|]+)[^|]*\\| ([^|]+) \\|").FindAllStringSubmatch(text, -1) {
 		rows = append(rows, documented{row[1], row[2], row[3]})
 	}
 	return rows
