@@ -4,6 +4,11 @@
 // Package conventions is the table of the metrics that the OpenTelemetry conventions for generative AI define,
 // and the choice of those to publish. A row says which of our numbers a metric carries. Package series records
 // requests by the rows, and what publishes our metrics publishes these, too.
+//
+// They are series of their own, not our metrics renamed on their way out: labels differ, several vantages share
+// a name, and some requests must not count. Over OTLP they have explicit buckets, because queries of the
+// conventions read _bucket, _count and _sum. The price is that a request is recorded twice, and that an exporter
+// does not add up these metrics of others.
 package conventions
 
 import (

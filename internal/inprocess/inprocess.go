@@ -4,6 +4,10 @@
 // Package inprocess holds what the components of one Collector process report to its live page, to its
 // log and to the gauge of open streams, because these cannot read it from spans and metrics. No request is
 // counted, judged or exported by it. Two Collectors in one process, as in tests, share the registries.
+//
+// A scrape, a flush or the page visits the open streams, so that nothing is added per token. Counters that
+// streams change could not show silence: it is the absence of an event. The price is that each publisher reports
+// the open streams of all receivers in its Collector, and none of another Collector.
 package inprocess
 
 import (

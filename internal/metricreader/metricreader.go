@@ -4,6 +4,11 @@
 // Package metricreader reads metrics that package publish sends into increments for a
 // series.Engine. It adds up all producers: resource, attributes and start time identify a
 // stream of data points.
+//
+// The difference to the last data point of a stream goes through the same engine and tracker as
+// a request, so that windows, expiry, limits, dimensions and budgets work alike. A cumulative
+// stream that is older than the reader does not count in full: one that moves between two
+// gateways would count in both. The price is that what it counts while no reader runs is lost.
 package metricreader
 
 import (

@@ -3,6 +3,10 @@
 
 // Package settings decodes the configuration of a component, and collects its errors. They name the key as
 // the user wrote it, and what to write instead; those of the Collector name Go types.
+//
+// It walks the settings beside the structs of the configuration, the Collector's own included, before the
+// Collector decodes them. So it rejects unknown keys at every level, also where the Collector ignores them:
+// beside and below the keys of an HTTP server. The tag `use` of a field says which values it takes.
 package settings
 
 import (
