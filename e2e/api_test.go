@@ -6,8 +6,10 @@ package e2e
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"testing"
@@ -166,6 +168,12 @@ func TestAPI_AnswersAsItsDescriptionSays(t *testing.T) {
 			for _, step := range []struct{ method, status string }{
 				{http.MethodPost, "201"}, {http.MethodPost, "200"}, {http.MethodGet, "200"}, {http.MethodDelete, "204"},
 			} {
+				if step.method == http.MethodDelete {
+					of, err := url.ParseQuery(pair)
+					require.NoError(t, err)
+					known := ask(c, "meta?where=service.name%3D"+of.Get("slo")+of.Get("indicator"), "/api/v1/meta") // not one that was just asked
+					require.Contains(t, string(known), fmt.Sprintf(`"pairs":[{"dimension":"service.name","baseline":"chat","candidate":%q`, of.Get("candidate")))
+				}
 				status, body := send(t, step.method, c.pageURL("api/v1/compare?"+pair))
 				require.Equal(t, step.status, strconv.Itoa(status), "%s: %s", step.method, body)
 				d.check(t, step.method+" "+endpoint, step.status, "application/json", body)

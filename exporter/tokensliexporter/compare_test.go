@@ -452,7 +452,7 @@ func TestCompare_PairsAreLimited(t *testing.T) {
 	}
 	w := e.post(t, nil)
 	require.Equal(t, http.StatusServiceUnavailable, w.Code)
-	require.Contains(t, w.Body.String(), "end one with DELETE")
+	require.Contains(t, w.Body.String(), "end one of those in `meta` with DELETE")
 	require.EqualValues(t, 1, e.live.page.Refused(), "the self-metric of refused requests")
 	require.Equal(t, http.StatusNoContent, e.send(t, http.MethodDelete, url.Values{"slo": {"0"}}).Code)
 	e.begin(t, nil)

@@ -23,7 +23,7 @@ const (
 
 // evidence is what is known of a pair.
 type evidence struct {
-	key
+	Key
 	dimension int
 	indicator numbers.ID // unless the pair has an SLO
 
@@ -37,8 +37,8 @@ type evidence struct {
 	latest [2]time.Time
 }
 
-func newEvidence(k key, dimensions []string) *evidence {
-	return &evidence{key: k, dimension: slices.Index(dimensions, k.Dimension), indicator: indicators[k.Indicator], vantage: k.Vantage}
+func newEvidence(k Key, dimensions []string) *evidence {
+	return &evidence{Key: k, dimension: slices.Index(dimensions, k.Dimension), indicator: indicators[k.Indicator], vantage: k.Vantage}
 }
 
 // begin begins to count.

@@ -119,20 +119,20 @@ func init() {
 	}
 }
 
-// key identifies the evidence that answers a question.
-type key struct {
+// Key identifies the evidence that answers a question.
+type Key struct {
 	Pair
 	// Tolerance is that of a percentile, whose thresholds depend on it.
 	Tolerance float64 `json:"tolerance,omitempty"`
 }
 
-func (q *Question) key() key {
+func (q *Question) key() Key {
 	if q.SLO != "" {
-		return key{Pair: q.Pair}
+		return Key{Pair: q.Pair}
 	}
-	return key{q.Pair, math.Round(q.Tolerance*1e6) / 1e6}
+	return Key{q.Pair, math.Round(q.Tolerance*1e6) / 1e6}
 }
 
-func (k *key) settings() canary.Settings {
+func (k *Key) settings() canary.Settings {
 	return canary.Settings{Percentile: k.Percentile / 100, Tolerance: k.Tolerance}
 }

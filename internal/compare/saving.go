@@ -16,10 +16,10 @@ import (
 )
 
 // Values are the evidence of a store, as Saved saves it.
-type Values = storageclient.Values[key, Version]
+type Values = storageclient.Values[Key, Version]
 
 // Saved saves the evidence of a store.
-type Saved = storageclient.Snapshots[key, Version]
+type Saved = storageclient.Snapshots[Key, Version]
 
 // Version identifies a state of a pair's evidence: equal versions mean equal evidence.
 type Version struct {
@@ -48,20 +48,20 @@ func (s *Store) Values() Values {
 }
 
 // entryOf returns the storage key of a pair's evidence.
-func entryOf(k key) string {
+func entryOf(k Key) string {
 	text, _ := json.Marshal(k) // of plain fields
 	sum := sha256.Sum256(text)
 	return "pair/" + hex.EncodeToString(sum[:16])
 }
 
-func (s *Store) save(visit func(key, Version, func() []byte)) {
+func (s *Store) save(visit func(Key, Version, func() []byte)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.pairs {
 		if e.pair == nil {
 			continue
 		}
-		visit(e.key, Version{e, e.changes}, func() []byte {
+		visit(e.Key, Version{e, e.changes}, func() []byte {
 			text, _ := json.Marshal(saved{e.since, e.vantage, e.latest, e.configured, e.pair.AppendBinary(nil)}) // of plain fields
 			return text
 		})
@@ -69,7 +69,7 @@ func (s *Store) save(visit func(key, Version, func() []byte)) {
 }
 
 // restore continues a pair. One whose dimension is gone, or that the configuration had, is dropped.
-func (s *Store) restore(k key, encoded []byte) error {
+func (s *Store) restore(k Key, encoded []byte) error {
 	var from saved
 	if err := json.Unmarshal(encoded, &from); err != nil {
 		return fmt.Errorf("malformed evidence: %w", err)

@@ -144,6 +144,17 @@ func (s *Store) End(q *Question) error {
 	return nil
 }
 
+// Pairs returns the pairs that are compared, the configured ones first.
+func (s *Store) Pairs() []Key {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]Key, len(s.pairs))
+	for i, e := range s.pairs {
+		all[i] = e.Key
+	}
+	return all
+}
+
 // Has reports whether the pair of a question is compared already.
 func (s *Store) Has(q *Question) bool {
 	s.mu.Lock()
@@ -152,8 +163,8 @@ func (s *Store) Has(q *Question) bool {
 }
 
 // find returns the evidence of a pair, or nil.
-func (s *Store) find(k key) *evidence {
-	if i := slices.IndexFunc(s.pairs, func(e *evidence) bool { return e.key == k }); i >= 0 {
+func (s *Store) find(k Key) *evidence {
+	if i := slices.IndexFunc(s.pairs, func(e *evidence) bool { return e.Key == k }); i >= 0 {
 		return s.pairs[i]
 	}
 	return nil

@@ -193,7 +193,7 @@ func TestStore_PairsBeginOnceAndEnd(t *testing.T) {
 			require.Equal(t, c.after, err)
 			require.Zero(t, reply.Since)
 			require.Zero(t, reply.Candidate.Requests)
-			s.Values().Saved(func(key, Version, func() []byte) { t.Fatal("what ended is not stored") })
+			s.Values().Saved(func(Key, Version, func() []byte) { t.Fatal("what ended is not stored") })
 			reply, begun, err := s.Begin(&q, t0.Add(2*time.Hour))
 			require.NoError(t, err)
 			require.True(t, begun)
@@ -225,7 +225,11 @@ func TestStore_IsBounded(t *testing.T) {
 	require.NoError(t, s.End(&ended))
 	require.NoError(t, begin(-1, t0.Add(24*time.Hour)), "another one ended")
 	require.NoError(t, begin(-2, t0.Add(24*time.Hour+time.Second)), "no other one had a request in a day")
-	require.Len(t, s.pairs, 3, "the configured one, and the two that began last")
+	var slos []string
+	for _, pair := range s.Pairs() {
+		slos = append(slos, pair.SLO)
+	}
+	require.Equal(t, []string{"kept", "slo--1", "slo--2"}, slos, "the configured one, and the two that began last")
 
 	full := New(dimensions, nil)
 	for i := range MaxPairs {
@@ -233,7 +237,7 @@ func TestStore_IsBounded(t *testing.T) {
 		_, _, err := full.Begin(&q, t0)
 		require.NoError(t, err)
 	}
-	s.Values().Saved(func(k key, _ Version, encode func() []byte) {
+	s.Values().Saved(func(k Key, _ Version, encode func() []byte) {
 		require.ErrorIs(t, full.Values().Restore(k, encode()), ErrFull, "more pairs are stored than fit beside those of the configuration")
 	})
 }
@@ -289,14 +293,14 @@ func TestStore_RestoresEvidence(t *testing.T) {
 	}
 	restored := New(dimensions, []Question{configured})
 	other := New([]string{"model"}, nil)
-	s.Values().Saved(func(k key, _ Version, encode func() []byte) {
+	s.Values().Saved(func(k Key, _ Version, encode func() []byte) {
 		require.NoError(t, restored.Values().Restore(k, encode()))
 		require.NoError(t, other.Values().Restore(k, encode()))
 		require.Error(t, restored.Values().Restore(k, encode()[:20]))
 	})
 	require.Empty(t, other.pairs, "the dimension is gone")
 	without := New(dimensions, nil)
-	s.Values().Saved(func(k key, _ Version, encode func() []byte) {
+	s.Values().Saved(func(k Key, _ Version, encode func() []byte) {
 		require.NoError(t, without.Values().Restore(k, encode()))
 	})
 	require.Len(t, without.pairs, 2, "the configuration has one no longer")

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/tokenpulse/tokenpulse/internal/compare"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
@@ -21,6 +22,7 @@ type meta struct {
 	GroupBy    string               `json:"group_by"`
 	SplitBy    string               `json:"split_by"`
 	SLOs       []sloMeta            `json:"slos"`
+	Pairs      []compare.Key        `json:"pairs"`
 	Series     seriesCount          `json:"series"`
 	History    historyMeta          `json:"history"`
 	Timelines  timelinesMeta        `json:"timelines"`
@@ -67,7 +69,7 @@ func (p *Page) meta(q *query) (any, error) {
 		Version: p.Version, Time: seconds(q.now), Outcomes: series.OutcomeNames[:], GroupBy: p.groupBy(), Series: p.seriesCount(),
 		History:   historyMeta{Since: missing, Coarsened: p.History.Coarsening() > 0},
 		Timelines: timelinesMeta{Setting: "set `timeline: keep` under `token_latency`"},
-		TraceLink: known(p.TraceLink), Endpoints: p.endpoints(),
+		TraceLink: known(p.TraceLink), Endpoints: p.endpoints(), Pairs: p.Comparisons.Pairs(),
 	}
 	p.chooseVantage(q)
 	answer.setValues(p, view.Keys(), &q.filter)

@@ -53,7 +53,7 @@ const now = range => ({
 const answers = {
   meta: () => ({version: '0.1.0', time: Date.now() / 1000, dimensions: [{name: 'service.name', values: ['chat', 'search'], more: 0}, {name: 'gen_ai.provider.name', values: ['vllm'], more: 0}, {name: model, values: models.map(([name]) => name), more: 0}, {name: 'gen_ai.operation.name', values: ['chat'], more: 0}],
     vantages: ['client', 'server'], outcomes: ['success', 'error', 'cancelled', 'incomplete'], group_by: model, split_by: model, slos, series: {held: 3, limit: 2000}, history: {since: empty ? null : 1, memory_bytes: 1e6, max_memory_bytes: 6e7, coarsened: false},
-    timelines: {kept: true, setting: 'token_latency: {timeline: keep}'}, trace_link: null, endpoints: [{receiver: 'token_stream', url: 'http://0.0.0.0:4319/v1/tokens', auth: false}, {receiver: 'token_tap', url: 'http://localhost:4321/openai/v1/chat/completions', auth: true}]}),
+    pairs: [], timelines: {kept: true, setting: 'token_latency: {timeline: keep}'}, trace_link: null, endpoints: [{receiver: 'token_stream', url: 'http://0.0.0.0:4319/v1/tokens', auth: false}, {receiver: 'token_tap', url: 'http://localhost:4321/openai/v1/chat/completions', auth: true}]}),
   now: ({range}) => now(range),
   worst: ({range}) => ({range, indicators: {time_to_first_token: {by: model, value: models[2][0], requests: 700, p95: 1.9}}, slos: {'chat-ttft': {by: model, value: models[2][0], requests: 700, attainment: 0.81}}}),
   trends: ({range}) => {

@@ -16,6 +16,9 @@ export interface SLO { slo: string; objective: Maybe; window_seconds: Maybe; ind
 /** Where a receiver of this Collector takes requests. */
 export interface Endpoint { receiver: 'token_stream' | 'token_tap'; url: string; auth: boolean }
 
+/** A pair that has a verdict, or begins with the candidate's first request. */
+export interface Pair { dimension: string; baseline: string; candidate: string; vantage?: string; slo?: string; indicator?: string; percentile?: number; tolerance?: number }
+
 export interface Meta {
   version: string;
   time: number;
@@ -24,6 +27,7 @@ export interface Meta {
   outcomes: string[];
   split_by: string;
   slos: SLO[];
+  pairs: Pair[];
   series: {held: number; limit: number};
   history: {since: Maybe; memory_bytes: number; max_memory_bytes: number; coarsened: boolean};
   timelines: {kept: boolean | null; setting: string};

@@ -26,12 +26,14 @@ export class VerdictCard {
   private slo = select('Verdict on', slo => this.view.set({slo}));
   private body = h('div');
   private offered: HTMLButtonElement | undefined;
+  /** Pairs that began here, which are in no answer of `meta` yet. */
+  private begun = new Set<string>();
   readonly element = h('div', {class: 'comparison'}, h('div', {class: 'controls'}, this.slo.element), this.body);
 
   constructor(private view: View, private meta: () => Meta) {}
 
   async load(dimension: string, [baseline, candidate]: [string, string], signal: AbortSignal): Promise<void> {
-    const {slos, dimensions} = this.meta();
+    const {slos, dimensions, pairs} = this.meta();
     const slo = slos.some(known => known.slo === this.view.get('slo')) ? this.view.get('slo') : '';
     this.slo.update([{value: '', name: 'no SLO'}, ...slos.map(({slo}) => ({value: slo, name: slo}))], slo);
     this.element.hidden = !slos.length || !dimensions.some(({name}) => name === dimension) || baseline === '' || candidate === '';
@@ -40,10 +42,17 @@ export class VerdictCard {
       return;
     }
     const pair = new URLSearchParams({dimension, baseline, candidate, slo});
+    const begun = this.begun.has(String(pair))
+      || pairs.some(known => !known.vantage && known.dimension === dimension && known.baseline === baseline && known.candidate === candidate && known.slo === slo);
+    if (!begun) {
+      this.offer(baseline, candidate, pair);
+      return;
+    }
     try {
       this.show(baseline, candidate, await read<Comparison>('compare', pair, signal));
     } catch (error) {
       if (!(error instanceof ApiError) || error.status !== 404) throw error;
+      this.begun.delete(String(pair)); // it has ended
       this.offer(baseline, candidate, pair);
     }
   }
@@ -55,6 +64,7 @@ export class VerdictCard {
     const begin = async () => {
       try {
         const answer = await read<Comparison>('compare', pair, undefined, 'POST');
+        this.begun.add(String(pair));
         if (problem.isConnected) this.show(baseline, candidate, answer); // else another pair was chosen meanwhile
       } catch (error) {
         fill(problem, error instanceof ApiError ? notice(error.message, error.remedy) : notice('No connection', 'Try again.'));
