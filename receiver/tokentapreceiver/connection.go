@@ -110,10 +110,10 @@ func (c *connection) end(time int64) {
 		c.client.Store(nil)
 	}()
 	d := c.decoding
-	d.forwarded.complete = c.closedBy.Load() == closedByUpstream
-	d.forwarded.clientClosed = !d.forwarded.complete
+	d.answered.complete = c.closedBy.Load() == closedByUpstream
+	d.answered.clientClosed = !d.answered.complete
 	var left llmstream.Observation
-	d.guard(func() { left.Unparsed = c.server.End(time) })
+	d.guarded(func() { left.Unparsed = c.server.End(time) })
 	if c.server.Recognised() {
 		d.count(d.unparsed(&left, false))
 	} else {

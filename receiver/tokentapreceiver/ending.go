@@ -51,25 +51,25 @@ func (d *decoding) ending(o *llmstream.Observation, refused bool) (e ending) {
 	for _, reason := range o.FinishReasons {
 		facts.Reason = facts.Reason.Worse(reason)
 	}
-	failed := d.status >= http.StatusBadRequest
+	failed := d.answered.status >= http.StatusBadRequest
 	switch {
 	case o.Error != "" && (!failed || o.Error != llmstream.ErrorMessageOnly):
 		facts.Reported, facts.ErrorType = names.OutcomeError, o.Error
 	case failed:
-		facts.Reported, facts.ErrorType = names.OutcomeError, strconv.Itoa(d.status)
+		facts.Reported, facts.ErrorType = names.OutcomeError, strconv.Itoa(d.answered.status)
 	case o.Cancelled, facts.Reason.Meaning == outcome.Aborted && d.clientGone(): // the engine stopped for its client
 		facts.Reported = names.OutcomeCancelled
 	case !refused && d.isUnexpected(o):
 		facts.Reported, facts.ErrorType = names.OutcomeError, outcome.UnexpectedAnswer
 	case o.Ended:
-	case o.Evicted, d.expired, d.receiver.closing.Load():
+	case o.Evicted, d.answered.expired, d.receiver.closing.Load():
 		facts.Reported, e.cut = names.OutcomeIncomplete, true
 	case d.clientGone():
 		facts.Reported = names.OutcomeCancelled
-	case d.status == 0:
+	case d.answered.status == 0:
 		facts.Reported, facts.ErrorType = names.OutcomeError, d.unreachable()
-	case d.forwarded.complete && unread:
-	case d.forwarded.complete && (!d.forwarded.received || o.Format == "" || o.Events == 0) && d.upgraded == nil:
+	case d.answered.complete && unread:
+	case d.answered.complete && (!d.answered.received || o.Format == "" || o.Events == 0) && d.upgraded == nil:
 		facts.Reported, facts.ErrorType = names.OutcomeError, outcome.EmptyAnswer
 	default:
 		e.outcome, e.kind = names.OutcomeIncomplete, errorUpstreamCut
@@ -82,25 +82,25 @@ func (d *decoding) ending(o *llmstream.Observation, refused bool) (e ending) {
 // mayBeTokenless reports whether a complete answer may have no token.
 func (d *decoding) mayBeTokenless(o *llmstream.Observation) bool {
 	loads := slices.Equal(o.FinishReasons, []string{"load"}) || slices.Equal(o.FinishReasons, []string{"unload"}) // of Ollama
-	return o.Usage().Output.Value > 0 || o.OtherOutput || d.facts.NoTokens || loads
+	return o.Usage().Output.Value > 0 || o.OtherOutput || d.asked.facts.NoTokens || loads
 }
 
 // isUnexpected reports whether the answer is not of the format that it was asked for, such as a web page.
 func (d *decoding) isUnexpected(o *llmstream.Observation) bool {
-	return d.forwarded.complete && d.upgraded == nil && o.Foreign && !d.unread(o)
+	return d.answered.complete && d.upgraded == nil && o.Foreign && !d.unread(o)
 }
 
 // unread reports whether a part of the answer could not be read.
 func (d *decoding) unread(o *llmstream.Observation) bool {
-	return o.Unparsed.Any() || d.unknownContent || d.panicked.Load()
+	return o.Unparsed.Any() || d.reader.unknownContent || d.panicked.Load()
 }
 
 // unreachable returns the error.type of a request without an answer.
 func (d *decoding) unreachable() string {
-	if _, broken := d.copied.state(); broken != nil {
+	if _, broken := d.asked.copied.state(); broken != nil {
 		return refusalOfBody(broken).reason
 	}
-	if errors.Is(d.forwarded.upstreamError, errForeignUpgrade) {
+	if errors.Is(d.answered.upstreamError, errForeignUpgrade) {
 		return errorForeignUpgrade
 	}
 	return errorUpstreamUnreachable
@@ -108,9 +108,9 @@ func (d *decoding) unreachable() string {
 
 // clientGone reports whether the client closed first.
 func (d *decoding) clientGone() bool {
-	_, broken := d.copied.state() // then the upstream's error may be that of the request's body
-	return d.forwarded.clientClosed ||
-		d.request.Context().Err() != nil && (d.forwarded.upstreamError == nil || broken != nil || errors.Is(d.forwarded.upstreamError, context.Canceled))
+	_, broken := d.asked.copied.state() // then the upstream's error may be that of the request's body
+	return d.answered.clientClosed ||
+		d.asked.request.Context().Err() != nil && (d.answered.upstreamError == nil || broken != nil || errors.Is(d.answered.upstreamError, context.Canceled))
 }
 
 // unparsed returns what could not be read of an answer. refused says whether data found no room.
@@ -119,9 +119,9 @@ func (d *decoding) unparsed(o *llmstream.Observation, refused bool) (parts []str
 		name  string
 		found bool
 	}{
-		{"content_encoding", d.unknownContent},
+		{"content_encoding", d.reader.unknownContent},
 		{"corrupt", o.Unparsed.Corrupt > 0},
-		{"format", o.Error == "" && !refused && d.status < http.StatusBadRequest && d.isUnexpected(o)},
+		{"format", o.Error == "" && !refused && d.answered.status < http.StatusBadRequest && d.isUnexpected(o)},
 		{"invalid", o.Unparsed.Invalid > 0},
 		{partMemory, refused},
 		{"too_long", o.Unparsed.TooLong > 0 && !refused},

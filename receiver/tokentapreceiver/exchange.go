@@ -80,10 +80,10 @@ func (x *exchange) answer(res *http.Response) error {
 	}
 	d := x.decoding
 	d.observe(func() {
-		d.status, d.contentType = res.StatusCode, res.Header.Get("Content-Type")
+		d.answered.status, d.answered.contentType = res.StatusCode, res.Header.Get("Content-Type")
 		head := llmstream.AnswerHead{
-			Path: d.path, RawQuery: x.request.URL.RawQuery,
-			Status: res.StatusCode, ContentType: d.contentType, Header: res.Header,
+			Path: d.asked.path, RawQuery: x.request.URL.RawQuery,
+			Status: res.StatusCode, ContentType: d.answered.contentType, Header: res.Header,
 		}
 		if upgraded {
 			d.readRequest()

@@ -222,7 +222,7 @@ func total(metric metricdata.Metrics) (sum int64) {
 func (p *tap) beginChat() *exchange {
 	p.t.Helper()
 	x := p.begin(http.MethodPost, chatPath)
-	x.decoding.decoder = llmstream.NewDecoder(llmstream.AnswerHead{Path: chatPath, Status: 200}, llmstream.Limits{EventBytes: 1 << 20}, x.decoding.call.Chunk)
+	x.decoding.reader.decoder = llmstream.NewDecoder(llmstream.AnswerHead{Path: chatPath, Status: 200}, llmstream.Limits{EventBytes: 1 << 20}, x.decoding.call.Chunk)
 	return x
 }
 

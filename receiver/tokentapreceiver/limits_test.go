@@ -166,7 +166,7 @@ func TestLimits_RequestCopyEndsWhenTheAnswerBegins(t *testing.T) {
 func TestLimits_StreamDurationReleasesMemory(t *testing.T) {
 	p := start(t, answerChat)
 	x := p.beginChat()
-	decoder := weak.Make(x.decoding.decoder)
+	decoder := weak.Make(x.decoding.reader.decoder)
 	x.pending = arrival{[]byte(tokenEvent), x.decoding.now()}
 	x.decode()
 	x.decoding.expire()

@@ -58,14 +58,11 @@ func (d *decoding) visitOpen(visit func(*call, *llmstream.Observation)) {
 		d.upgraded.server.Open(func(r llmstream.Response, o *llmstream.Observation) { each(r.(*call), o) })
 		return
 	}
-	if whole, _ := d.copied.state(); whole {
+	if whole, _ := d.asked.copied.state(); whole {
 		d.readRequest()
 	}
-	var o llmstream.Observation
-	if d.decoder != nil {
-		o = d.decoder.Observation()
-	}
-	if d.isLikely(&o) && (d.facts.Stream || o.Streamed) && !o.Ended {
+	o := d.reader.observation()
+	if d.isLikely(&o) && (d.asked.facts.Stream || o.Streamed) && !o.Ended {
 		each(&d.call, &o)
 	}
 }

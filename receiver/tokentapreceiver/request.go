@@ -21,64 +21,49 @@ func newStored(now time.Time) *dedup.Set {
 	return dedup.NewSet(dedup.Config{Horizon: 24 * time.Hour, MaxSpans: maxStored}, now)
 }
 
-// asks reports whether the exchange may be a request to a model, or a read of its response. Others list models, count
-// tokens or fetch files.
-func (d *decoding) asks() bool {
-	switch {
-	case d.facts.NoRequest:
-		return false
-	case d.request.Header.Get("Upgrade") != "":
-		return true
-	case d.facts.Replayed:
-		return d.request.Method == http.MethodGet
-	default:
-		return d.request.Method == http.MethodPost
-	}
-}
-
 // isRequest reports whether the exchange is a request to a model: it becomes a span, and counts.
 func (d *decoding) isRequest(o *llmstream.Observation) bool {
 	recognised := o.Format != "" && !o.Guessed
-	if recognised && d.facts.SharedPath != "" {
-		d.route.answered.Store(d.facts.SharedPath, o.Format)
+	if recognised && d.asked.facts.SharedPath != "" {
+		d.route.answered.Store(d.asked.facts.SharedPath, o.Format)
 	}
 	switch {
-	case !d.asks():
+	case !d.asked.asks():
 		return false
-	case d.facts.Replayed:
-		return recognised && o.Ended && !o.Pending && d.status < http.StatusBadRequest && d.firstShown(o)
+	case d.asked.facts.Replayed:
+		return recognised && o.Ended && !o.Pending && d.answered.status < http.StatusBadRequest && d.firstShown(o)
 	case recognised:
-		goesOn := o.Pending || d.facts.Background && !o.Ended && o.Error == ""
-		if goesOn && d.status < http.StatusBadRequest {
+		goesOn := o.Pending || d.asked.facts.Background && !o.Ended && o.Error == ""
+		if goesOn && d.answered.status < http.StatusBadRequest {
 			return false // until a read shows how it ended
 		}
 		d.firstShown(o)
 		return true
-	case d.facts.Format != "":
+	case d.asked.facts.Format != "":
 		return true
 	default:
-		return d.facts.SharedPath != "" && d.failed(o) && d.meant()
+		return d.asked.facts.SharedPath != "" && d.failed(o) && d.meant()
 	}
 }
 
 // isLikely reports whether an exchange that is under way is a request to a model, as far as it is known.
 func (d *decoding) isLikely(o *llmstream.Observation) bool {
-	if !d.asks() {
+	if !d.asked.asks() {
 		return false
 	}
-	return o.Format != "" && !o.Guessed || d.facts.Format != "" || d.facts.SharedPath != "" && d.meant()
+	return o.Format != "" && !o.Guessed || d.asked.facts.Format != "" || d.asked.facts.SharedPath != "" && d.meant()
 }
 
 // failed reports whether the exchange ended without an answer that could show its format.
 func (d *decoding) failed(o *llmstream.Observation) bool {
-	return d.status == 0 || d.status >= http.StatusBadRequest || o.Error != "" || !d.forwarded.complete
+	return d.answered.status == 0 || d.answered.status >= http.StatusBadRequest || o.Error != "" || !d.answered.complete
 }
 
 // meant reports whether a failed request on a path that other services have, too, was meant for a model: an outage must
 // not vanish. A body that was cut does not count against it.
 func (d *decoding) meant() bool {
-	_, answered := d.route.answered.Load(d.facts.SharedPath)
-	return answered || d.facts.Fits || d.truncated
+	_, answered := d.route.answered.Load(d.asked.facts.SharedPath)
+	return answered || d.asked.facts.Fits || d.asked.truncated
 }
 
 // firstShown reports whether a response that can be read again ends for the first time.

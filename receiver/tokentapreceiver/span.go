@@ -47,14 +47,14 @@ func (c *call) span(o *llmstream.Observation, e ending, end int64) ptrace.Span {
 
 func (d *decoding) putHeaders(attributes pcommon.Map) {
 	for header, attribute := range d.receiver.cfg.AttributesFromHeaders {
-		putText(attributes, attribute, d.request.Header.Get(header))
+		putText(attributes, attribute, d.asked.request.Header.Get(header))
 	}
 }
 
 func (d *decoding) putHTTP(attributes pcommon.Map, e ending) {
-	attributes.PutStr(names.HTTPRequestMethod, d.request.Method)
-	if d.status != 0 {
-		attributes.PutInt(names.HTTPResponseStatusCode, int64(d.status))
+	attributes.PutStr(names.HTTPRequestMethod, d.asked.request.Method)
+	if d.answered.status != 0 {
+		attributes.PutInt(names.HTTPResponseStatusCode, int64(d.answered.status))
 	}
 	attributes.PutStr(names.ServerAddress, d.route.endpoint.Hostname())
 	attributes.PutInt(names.ServerPort, portOf(d.route.endpoint))
@@ -76,9 +76,9 @@ func (d *decoding) putModelCall(attributes pcommon.Map, o *llmstream.Observation
 	if o.Guessed {
 		format = "" // the path is one of several services
 	} else if format == "" {
-		format = d.facts.Format
+		format = d.asked.facts.Format
 	}
-	operation, model := d.facts.Operation, d.facts.Model
+	operation, model := d.asked.facts.Operation, d.asked.facts.Model
 	if operation == "" {
 		operation = "chat"
 	}
@@ -90,7 +90,7 @@ func (d *decoding) putModelCall(attributes pcommon.Map, o *llmstream.Observation
 	putText(attributes, names.GenAIRequestModel, model)
 	putText(attributes, names.GenAIResponseModel, o.Model)
 	putText(attributes, names.GenAIResponseID, o.ResponseID)
-	attributes.PutBool(names.GenAIRequestStream, d.facts.Stream || o.Streamed) // the request's body may be unknown
+	attributes.PutBool(names.GenAIRequestStream, d.asked.facts.Stream || o.Streamed) // the request's body may be unknown
 
 	usage := o.Usage()
 	putCount(attributes, names.GenAIInputTokens, usage.Input)
