@@ -33,7 +33,7 @@ run: $(QUICKSTART) ## Build and start a Collector with its live page, send demo 
 .PHONY: build
 build: $(COLLECTOR) $(TOKENGEN) ## Build the Collector and tokengen into dist/
 
-SOURCES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './dist/*' -not -path './internal/tools/*') \
+SOURCES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './dist/*' -not -path './internal/tools/*' -not -path './e2e/internal/*') \
 	$(shell find internal/page -path '*/assets/*' -o -name openapi.yaml)
 
 # A binary depends on its sources and the Go version only: not on its folder (-trimpath,
@@ -118,13 +118,16 @@ test: export GORACE := atexit_sleep_ms=50
 # Leaves out the lines of go test that say which test starts.
 QUIET := grep -vE '^=== (RUN|PAUSE|CONT)'; exit $${PIPESTATUS[0]}
 
+# The packages of e2e run one after the other, because their tests measure time, CPU and memory.
+# go list compiles them before, at once.
 .PHONY: test
 test: build $(QUICKSTART) ## Unit tests, golden files, fuzz seeds, then end-to-end tests of the built Collector; uses the race detector if a C compiler exists
 	@$(if $(RACE),,echo "no C compiler found: tests run without the race detector";)
 	$(call unit-tests,.)
 	$(call unit-tests,cmd/tokengen)
 	go test -C internal/tools ./sanitise
-	cd e2e && $(TESTSUM) --format=standard-verbose -- -count=1 -timeout=20m -parallel=4 ./... | $(QUIET)
+	cd e2e && go list -export -deps -test ./... >/dev/null
+	cd e2e && $(TESTSUM) --format=standard-verbose -- -p=1 -count=1 -timeout=20m -parallel=4 ./... | $(QUIET)
 
 .PHONY: format
 format: ## Format Go files, and add missing licence headers to Go and proto files; after a new proto file, run make generate
@@ -136,7 +139,7 @@ lint: ## Run golangci-lint and actionlint, and check licence headers
 	$(LINT) run ./...
 	cd cmd/tokengen && $(LINT) run ./...
 	cd e2e && $(LINT) run ./...
-	@set -e; for tag in $$(git grep -h '^//go:build' 'e2e/*.go' | sort -u | cut -d' ' -f2); do go vet -C e2e -tags=$$tag .; done
+	@set -e; for tag in $$(git grep -h '^//go:build' 'e2e/*.go' | sort -u | cut -d' ' -f2); do go vet -C e2e -tags=$$tag ./...; done
 	$(TOOL) actionlint
 	@$(LICENSE) -check $$($(LICENSED)) || { echo "files above lack a licence header; add it: make format"; exit 1; }
 

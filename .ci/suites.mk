@@ -18,7 +18,7 @@ dist/release/%/otelcol-release: e2e/release/builder-config.yaml go.mod go.sum $(
 .PRECIOUS: dist/release/%/otelcol-release
 
 suite-release-%: dist/release/%/otelcol-release $(TOKENGEN)
-	go test -C e2e -count=1 -v . -collector=$(CURDIR)/$< \
+	go test -C e2e -count=1 -p=1 -v ./pipelines ./prometheus ./tap -collector=$(CURDIR)/$< \
 		-run='^Test(ExampleQuickstart|ExampleTap|ExampleSLOEvents|StandardMetrics)_' $(ARGS) | grep -E '^(---|ok|FAIL|PASS)'; exit $${PIPESTATUS[0]}
 
 .PHONY: suite-oldest
@@ -35,7 +35,7 @@ $(CLIENTS): e2e/clients/package-lock.json
 
 .PHONY: suite-clients
 suite-clients: build $(CLIENTS) ## Run real client libraries against the built Collector; needs Node.js 20, npm and Python 3.9. ARGS=-update rewrites the client table in docs/sources.md
-	go test -C e2e -count=1 -tags=clients -v . -run='^Test(Tap|Timed|Python)?Clients(_.*)?$$' $(ARGS)
+	go test -C e2e -count=1 -tags=clients -v ./clients -run='^Test(Tap|Timed|Python)?Clients(_.*)?$$' $(ARGS)
 
 # llama.cpp, as the package for Linux on x86-64 ships it. Packages for GPUs and other
 # systems are optional dependencies, and left out. npm ci refuses a lock file without them;
@@ -48,7 +48,7 @@ $(ENGINE): e2e/engine/package-lock.json
 
 .PHONY: suite-engine
 suite-engine: build $(ENGINE) ## Compare what the token_tap receiver sees with the timings of llama.cpp, which runs a model with random weights; needs Linux on x86-64, Node.js 20 and npm
-	go test -C e2e -count=1 -tags=engine -v . -run='^TestEngine_' $(ARGS)
+	go test -C e2e -count=1 -tags=engine -v ./engine $(ARGS)
 
 # The Collector of examples/fleet, and the Kafka broker of its tests.
 FLEET := dist/fleet/otelcol-fleet
@@ -62,7 +62,7 @@ $(KAFKA): internal/tools/go.mod internal/tools/kafkabroker/main.go
 
 .PHONY: suite-fleet
 suite-fleet: build $(FLEET) $(KAFKA) ## Run examples/fleet: several Collectors behind a gateway or Kafka, one of which is killed; needs prometheus
-	go test -C e2e -count=1 -tags=fleet -v . -run='^TestFleetExample' $(ARGS) | $(QUIET)
+	go test -C e2e -count=1 -tags=fleet -v ./fleet -run='^TestFleetExample' $(ARGS) | $(QUIET)
 
 # Built from the Go module. 3.5 is the long-term release, and among the last that enable
 # native histograms by a flag.
@@ -74,7 +74,7 @@ $(PROMETHEUS): dist/prometheus/%/prometheus: scripts/build-prometheus
 
 .PHONY: suite-prometheus
 suite-prometheus: build $(PROMETHEUS) ## Let Prometheus 2 and 3 scrape the Collector with each setting of docs/prometheus.md; needs prometheus, and 5 minutes for the first build
-	go test -C e2e -count=1 -tags=prometheus -v . -run='^TestPrometheus(Page|3)' $(ARGS) | $(QUIET)
+	go test -C e2e -count=1 -tags=prometheus -v ./prometheus -run='^TestPrometheus(Page|3)' $(ARGS) | $(QUIET)
 
 # Jaeger 1.76 is the last release of Jaeger 1. Built from the Go module.
 JAEGER := dist/jaeger/1.76.0/all-in-one
@@ -85,7 +85,7 @@ $(JAEGER): dist/jaeger/%/all-in-one: scripts/build-jaeger
 
 .PHONY: suite-jaeger
 suite-jaeger: build $(JAEGER) ## Run each query of docs/traces.md in Jaeger and in jq; needs jq, and 4 minutes for the first build. ARGS=-update redraws the waterfall of the page
-	go test -C e2e -count=1 -tags=jaeger -v . -run='^TestTracesPage' $(ARGS) | $(QUIET)
+	go test -C e2e -count=1 -tags=jaeger -v ./traces -run='^TestTracesPage' $(ARGS) | $(QUIET)
 
 .PHONY: suite-kubernetes
 suite-kubernetes: build ## Decode examples/kubernetes strictly into the types of Kubernetes and the operators, and validate its configs; the first build takes minutes
@@ -101,11 +101,11 @@ $(LIGHTHOUSE): e2e/lighthouse/package-lock.json
 
 .PHONY: suite-lighthouse
 suite-lighthouse: build $(LIGHTHOUSE) ## Lighthouse rates performance and accessibility of the live page at 95 or more; needs chromium, Node.js 20 and npm
-	go test -C e2e -count=1 -tags=lighthouse -v . -run='^TestLivePageLighthouse$$' $(ARGS)
+	go test -C e2e -count=1 -tags=lighthouse -v ./page -run='^TestLivePageLighthouse$$' $(ARGS)
 
 .PHONY: suite-media
 suite-media: build ## Rewrite the pictures of the live page in docs/images from a run of five minutes; needs chromium and webp
-	go test -C e2e -count=1 -tags=media -v . -run='^TestLivePageMedia$$' $(ARGS)
+	go test -C e2e -count=1 -tags=media -v ./page -run='^TestLivePageMedia$$' $(ARGS)
 
 ##@ From nothing to a package
 
@@ -123,7 +123,7 @@ suite-platforms: ## Type-check the code and the tests for the other supported pl
 
 .PHONY: suite-start-here
 suite-start-here: build ## Clone, build and run each part of docs/start-here.md in an empty folder, and print the times; needs curl
-	go test -C e2e -count=1 -v . -run='^TestStartHere' -from-scratch $(ARGS) | $(QUIET)
+	go test -C e2e -count=1 -v ./docs -run='^TestStartHere' -from-scratch $(ARGS) | $(QUIET)
 
 .PHONY: suite-licenses
 suite-licenses: dist/licenses.txt ## Check the licences of all modules in the binaries; lists them in dist/licenses.txt, with their texts in dist/notices.txt
@@ -142,13 +142,13 @@ suite-reproducible: dist ## Build again in another folder, and compare the hashe
 suite-packages: dist $(TOKENGEN) ## Install, run, upgrade and remove the deb of this machine's architecture, and check the unit and the rpm; needs Debian or Ubuntu, root or sudo, systemd-analyze and rpm
 	@rm -rf dist/upgrade
 	@export $(PACKAGE_ENV) VERSION=99.0.0; scripts/package $$(go env GOARCH) dist/upgrade
-	go test -C e2e -count=1 -tags=packages -v $(if $(filter-out 0,$(shell id -u)),-exec 'sudo -E') . -run='^TestPackage' $(ARGS) | $(QUIET)
+	go test -C e2e -count=1 -tags=packages -v $(if $(filter-out 0,$(shell id -u)),-exec 'sudo -E') ./packages -run='^TestPackage' $(ARGS) | $(QUIET)
 
 ##@ Long runs
 
 .PHONY: suite-soak
 suite-soak: build ## Load for 55 minutes: token events at half and twice the Collector's capacity, and a proxy whose clients break off: memory, goroutines and connections stay bounded. ARGS='-soak-half=5m -soak-double=2m' takes less
-	go test -C e2e -count=1 -timeout=24h -v . -run='^TestSoak' -soak-growth=0.05 -soak-warmup=2m -soak-half=30m -soak-double=10m $(ARGS)
+	go test -C e2e -count=1 -timeout=24h -v ./load -run='^TestSoak' -soak-growth=0.05 -soak-warmup=2m -soak-half=30m -soak-double=10m $(ARGS)
 
 .PHONY: suite-simulation
 suite-simulation: ## Simulate 1000 worlds: faults of network, pipeline, disk and process. ARGS='-seeds=5000 -first=1000' simulates others
