@@ -39,8 +39,8 @@ func factsOf(o options) map[string]any {
 	idle := idleCores(o, fixed("", 1, 10), everySecond)
 	publishing := idleCores(o, fixed("", 50, 10).ofSeries(publishedSeries), "max_series: 20000, "+everySecond)
 	return map[string]any{
-		"date": time.Now().UTC().Format(time.DateOnly), "cores": runtime.NumCPU(), "rounds": o.rounds, "turns": turns, "cpu": o.cpu,
-		"connections": connections, "spans": spansPerRequest, "scraped": scrapedHistograms,
+		"date": time.Now().UTC().Format(time.DateOnly), "cores": runtime.NumCPU(), "rounds": o.rounds, "turns": turns,
+		"spans": spansPerRequest, "scraped": scrapedHistograms,
 		"processor": processorName(), "load": number(o.load), "builds": buildsOf(slices.Compact([]string{o.collector, o.peers})...),
 		"responses": responseTable(o),
 		"idle":      number(100 * idle), "publishing": number((publishing - idle) * 1e6 / publishedSeries),

@@ -5,7 +5,9 @@
 //
 // It sends the same token streams along several paths: to the token_stream receiver, to
 // the otlp receiver with the nop exporter, and, with a second build, to spanmetrics.
-// docs/performance.md is its output and describes the method. With -tap, it compares the
+// docs/performance.md is its output and describes the method. Requests are encoded
+// beforehand, have new IDs, and are sent over two connections until the Collector has used a
+// given CPU time in a round, after a warm-up turn that is not counted. With -tap, it compares the
 // token_tap receiver with other proxies instead, for the README of that receiver.
 package main
 
