@@ -50,7 +50,7 @@ receivers:
     idle_timeout: ${env:IDLE_TIMEOUT}
     first_token_timeout: ${env:IDLE_TIMEOUT}
     max_streams: ${env:MAX_STREAMS}
-    max_streams_per_client: ${env:MAX_STREAMS}
+    max_share_per_client: 1
     max_memory_mib: ${env:MAX_MEMORY_MIB}
     max_live_requests: 200
 processors:

@@ -28,7 +28,7 @@ receivers:
     idle_timeout: 1s
     first_token_timeout: 1s
     max_streams: 300
-    max_streams_per_client: 300
+    max_share_per_client: 1
     max_memory_mib: 4
     max_chunks_per_stream: 50
     max_event_bytes: 65536

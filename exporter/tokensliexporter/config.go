@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/tokenpulse/tokenpulse/internal/compare"
+	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/names"
@@ -32,9 +33,9 @@ type Config struct {
 	Server confighttp.ServerConfig `mapstructure:",squash"`
 	// AllowedHosts are further values of the header Host of requests to a loopback address.
 	AllowedHosts []string `mapstructure:"allowed_hosts"`
-	// MaxRequestsPerClient limits the scrapes, the event streams of the page and the requests of its API, of one
-	// client while less than half of all are free. 0 is a tenth.
-	MaxRequestsPerClient int `mapstructure:"max_requests_per_client"`
+	// MaxSharePerClient is the fraction of the scrapes, of the event streams of the page and of the requests of its
+	// API that one client may hold while less than half of all are free.
+	MaxSharePerClient float64 `mapstructure:"max_share_per_client"`
 	// Shared holds the settings that the token_sli connector has, too.
 	Shared keeper.Config `mapstructure:",squash"`
 	// Percentiles are those of the percentile gauges, between 0 and 100. Empty turns the
@@ -102,7 +103,9 @@ func createDefaultConfig() component.Config {
 		Windows:     []time.Duration{5 * time.Minute},
 		ZeroFor:     30 * time.Second,
 		Page:        PageConfig{Enabled: true},
-		History:     HistoryConfig{MaxMemoryMiB: 64},
+
+		MaxSharePerClient: httpguard.DefaultShare,
+		History:           HistoryConfig{MaxMemoryMiB: 64},
 	}
 }
 
@@ -130,11 +133,10 @@ func (c *Config) Validate() error {
 func (c *Config) problems() settings.Problems {
 	var errs settings.Problems
 	errs.Unless(c.Server.NetAddr.Endpoint != "", "`endpoint` is empty; enter the address to serve metrics on, such as localhost:9464")
-	errs.Unless(c.MaxRequestsPerClient >= 0, "`max_requests_per_client` is %d; use at least 0, which is a tenth of the limit", c.MaxRequestsPerClient)
 	errs.Unless(0 <= c.ZeroFor && c.ZeroFor <= maxZeroFor,
 		"`zero_for` is %v; use at least the scrape interval of Prometheus, up to %v, or 0 to show new counters at once", c.ZeroFor, maxZeroFor)
 	_, err := dimensionLabels(c.Shared.Series.Dimensions.Names())
-	return slices.Concat(errs, settings.Problems{err}, c.Shared.Problems(), c.validatePercentiles(), c.validateWindows(), c.validateClassicBuckets(), c.validateCompare(), c.validatePage())
+	return slices.Concat(errs, httpguard.ShareProblems(c.MaxSharePerClient), settings.Problems{err}, c.Shared.Problems(), c.validatePercentiles(), c.validateWindows(), c.validateClassicBuckets(), c.validateCompare(), c.validatePage())
 }
 
 func (c *Config) validatePercentiles() (errs settings.Problems) {

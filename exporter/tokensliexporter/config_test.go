@@ -96,6 +96,8 @@ func TestConfig_ReadsKeys(t *testing.T) {
 func TestConfig_RejectsInvalidKeys(t *testing.T) {
 	for name, want := range map[string]string{
 		"endpoint_empty":               "`endpoint` is empty",
+		"share_by_another_name":        "unknown key \"max_requests_per_client\"; use `max_share_per_client`; valid keys: ",
+		"share_too_large":              "`max_share_per_client` is 2; use a fraction above 0, such as 0.1, or 1 to let one client hold all",
 		"unknown_key":                  "unknown key \"end_point\"; valid keys: ",
 		"dimension_twice":              "`dimensions` has both \"a.b\" and \"a_b\"",
 		"dimension_reserved":           "Prometheus reserves labels",

@@ -201,7 +201,7 @@ func (e *tokenSLI) handler() http.Handler {
 
 // shared divides the scrapes among clients.
 func (e *tokenSLI) shared(next http.Handler) http.Handler {
-	scrapes := httpguard.NewShares(maxConcurrentScrapes, e.config.MaxRequestsPerClient)
+	scrapes := httpguard.NewShares(maxConcurrentScrapes, e.config.MaxSharePerClient)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		client := httpguard.ClientOf(r.Context())
 		switch scrapes.Take(client) {
@@ -209,7 +209,7 @@ func (e *tokenSLI) shared(next http.Handler) http.Handler {
 			http.Error(w, fmt.Sprintf("token_sli: %d scrapes are in progress; scrape again later", maxConcurrentScrapes), http.StatusServiceUnavailable)
 			return
 		case httpguard.ShareFull:
-			http.Error(w, "token_sli: this client has its share of scrapes in progress; scrape again later, or raise max_requests_per_client", http.StatusServiceUnavailable)
+			http.Error(w, "token_sli: this client has its share of scrapes in progress; scrape again later, or raise max_share_per_client", http.StatusServiceUnavailable)
 			return
 		}
 		defer scrapes.Give(client)

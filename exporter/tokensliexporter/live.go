@@ -72,8 +72,8 @@ func (l *live) open(set exporter.Settings, config *Config, k *keeper.Keeper, com
 		Endpoints:    &inprocess.Endpoints,
 		SLOs:         &inprocess.SLOs,
 		Doubts:       &inprocess.Doubts,
-		EventStreams: httpguard.NewShares(page.MaxEventStreams, config.MaxRequestsPerClient),
-		Requests:     httpguard.NewShares(page.MaxWaiting, config.MaxRequestsPerClient),
+		EventStreams: httpguard.NewShares(page.MaxEventStreams, config.MaxSharePerClient),
+		Requests:     httpguard.NewShares(page.MaxWaiting, config.MaxSharePerClient),
 		Now:          time.Now,
 	})
 }

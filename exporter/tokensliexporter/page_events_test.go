@@ -86,7 +86,7 @@ func TestEvents_OutliveTheWriteTimeout(t *testing.T) {
 }
 
 func TestEvents_AreLimited(t *testing.T) {
-	h := start(t, func(c *Config) { c.MaxRequestsPerClient = 64 })
+	h := start(t, func(c *Config) { c.MaxSharePerClient = 1 })
 	for range 64 {
 		require.Equal(t, http.StatusOK, h.events(t, "").StatusCode)
 	}
@@ -109,7 +109,7 @@ func TestEvents_OneClientLeavesRoomForOthers(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, response.StatusCode)
 	body, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
-	require.Contains(t, string(body), "raise max_requests_per_client")
+	require.Contains(t, string(body), "raise max_share_per_client")
 }
 
 // A client that leaves makes room for another one.

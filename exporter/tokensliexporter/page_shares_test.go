@@ -65,7 +65,7 @@ func TestCompare_IsAnsweredBesideAClientWithManyConnections(t *testing.T) {
 		group.Go(func() {
 			query := url.Values{"where": {fmt.Sprint("gen_ai.request.model=m", i)}}
 			code, answer, err := status(greedy, http.MethodGet, api+"trends?"+query.Encode())
-			if err != nil || code != http.StatusOK && !strings.Contains(answer, "raise max_requests_per_client") {
+			if err != nil || code != http.StatusOK && !strings.Contains(answer, "raise max_share_per_client") {
 				t.Errorf("%d %s %v", code, answer, err)
 			}
 			statuses <- code
@@ -95,7 +95,7 @@ func TestCompare_IsAnsweredBesideAClientWithManyConnections(t *testing.T) {
 	code, answer, err := status(rollout, http.MethodPost, api+"compare?"+pair.Encode())
 	require.NoError(t, err)
 	require.Equal(t, http.StatusServiceUnavailable, code, "a client has a tenth")
-	require.Contains(t, answer, "raise max_requests_per_client")
+	require.Contains(t, answer, "raise max_share_per_client")
 
 	close(release)
 	group.Wait()

@@ -50,7 +50,7 @@ func newServed(t *testing.T, series int, change func(*Config)) *tokenSLI {
 func TestScrape_ConcurrentScrapesRenderAFewTimes(t *testing.T) {
 	e := newServed(t, 3, nil)
 	e.scrapeTime = time.Minute // the race detector slows encoders down
-	e.config.MaxRequestsPerClient = 64
+	e.config.MaxSharePerClient = 1
 	const scrapes = 50
 	render, rendered, arrived := e.renderings.render, atomic.Int64{}, atomic.Int64{}
 	e.renderings.render = func(v variant, unused func() bool) (*exposition.Body, error) {
@@ -143,7 +143,7 @@ func TestScrape_OneClientLeavesRoomForOthers(t *testing.T) {
 	body, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusServiceUnavailable, response.StatusCode)
-	require.Contains(t, string(body), "raise max_requests_per_client")
+	require.Contains(t, string(body), "raise max_share_per_client")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	require.NoError(t, e.Shutdown(ctx))

@@ -54,7 +54,7 @@ func uncompressed(t *testing.T) *http.Client {
 
 // Scrapes at once get what each of them asks for: format, compression, and young samples at 0 or not.
 func TestScrape_SharesNothingWithOtherVariants(t *testing.T) {
-	h := start(t, func(c *Config) { c.MaxRequestsPerClient = 64 })
+	h := start(t, func(c *Config) { c.MaxSharePerClient = 1 })
 	span := judgedSpan("success", "", "a")
 	h.send(t, span)
 	traces := batch(span)
@@ -160,7 +160,7 @@ func TestWaitTime_IsWithinTheTimeoutOfTheScraper(t *testing.T) {
 
 // A rendering that takes too long gives each scrape a 503 in its time. It ends, and later scrapes get theirs.
 func TestScrape_503WithinTheTimeout(t *testing.T) {
-	e, _ := unstarted(t, func(c *Config) { c.MaxRequestsPerClient = 64 })
+	e, _ := unstarted(t, func(c *Config) { c.MaxSharePerClient = 1 })
 	render := e.renderings.render
 	var slow, running atomic.Bool
 	slow.Store(true)
@@ -238,7 +238,7 @@ func TestScrape_LargeResponsesTakeTurns(t *testing.T) {
 // Scrapes at once, and of all variants, take less memory than the series themselves.
 func TestMemory_ScrapesAtOnceTakeLessThanTheSeries(t *testing.T) {
 	e := newServed(t, 1000, func(c *Config) {
-		c.MaxRequestsPerClient = 64
+		c.MaxSharePerClient = 1
 		c.Shared.Series.MaxSeries = 4000 // one service opens half of them
 	})
 	e.scrapeTime = time.Minute

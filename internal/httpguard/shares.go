@@ -3,7 +3,12 @@
 
 package httpguard
 
-import "sync"
+import (
+	"math"
+	"sync"
+
+	"github.com/tokenpulse/tokenpulse/internal/settings"
+)
 
 // Shares divides what all clients of a server share. While at least half of it is free, a client may hold
 // any part. When less is free, each client may hold its share. It is safe for concurrent use.
@@ -29,12 +34,23 @@ const (
 	ShareFull
 )
 
-// NewShares returns shares of a limit. perClient is the share of a client, by default a tenth.
-func NewShares(limit, perClient int) *Shares {
-	if perClient == 0 {
-		perClient = max(1, limit/10)
-	}
-	return &Shares{limit: limit, perClient: perClient, clients: map[Client]int{}}
+// DefaultShare is the default of `max_share_per_client`.
+const DefaultShare = 0.1
+
+// ShareOf returns what one client may hold of a limit, at least 1. share is between 0 and 1.
+func ShareOf(limit int, share float64) int {
+	return max(1, int(math.Round(float64(limit)*share)))
+}
+
+// ShareProblems returns what is wrong with the value of `max_share_per_client`.
+func ShareProblems(share float64) (errs settings.Problems) {
+	errs.Unless(share > 0 && share <= 1, "`max_share_per_client` is %v; use a fraction above 0, such as 0.1, or 1 to let one client hold all", share)
+	return errs
+}
+
+// NewShares returns shares of a limit, of which one client may hold the fraction share.
+func NewShares(limit int, share float64) *Shares {
+	return &Shares{limit: limit, perClient: ShareOf(limit, share), clients: map[Client]int{}}
 }
 
 // Limit returns the limit.

@@ -4,6 +4,7 @@
 package httpguard_test
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,7 +14,7 @@ import (
 
 func TestShares_LeaveHalfToOthers(t *testing.T) {
 	greedy, other, third := httpguard.Client{Subject: "greedy"}, httpguard.Client{Subject: "other"}, httpguard.Client{Subject: "third"}
-	s := httpguard.NewShares(20, 0)
+	s := httpguard.NewShares(20, httpguard.DefaultShare)
 	taken := 0
 	for s.Take(greedy) == httpguard.Accepted {
 		taken++
@@ -35,10 +36,29 @@ func TestShares_LeaveHalfToOthers(t *testing.T) {
 }
 
 func TestShares_ALargerShareUpToTheLimit(t *testing.T) {
-	s := httpguard.NewShares(3, 3)
+	s := httpguard.NewShares(3, 1)
 	for range 3 {
 		require.Equal(t, httpguard.Accepted, s.Take(httpguard.Client{}))
 	}
 	require.Equal(t, httpguard.Full, s.Take(httpguard.Client{}))
 	require.EqualValues(t, 3, s.Limit())
+}
+
+func TestShareOf_IsRoundedAndAtLeastOne(t *testing.T) {
+	for _, c := range []struct {
+		limit    int
+		share    float64
+		expected int
+	}{{100_000, 0.1, 10_000}, {5, 0.1, 1}, {1, 0.001, 1}, {100, 0.29, 29}, {6, 0.25, 2}, {64, 0.1, 6}, {3, 1, 3}} {
+		require.Equal(t, c.expected, httpguard.ShareOf(c.limit, c.share), c)
+	}
+}
+
+func TestShareProblems(t *testing.T) {
+	for _, share := range []float64{0.001, 0.1, 1} {
+		require.Empty(t, httpguard.ShareProblems(share))
+	}
+	for _, share := range []float64{0, -0.1, 1.01, 10_000, math.NaN(), math.Inf(1)} {
+		require.Len(t, httpguard.ShareProblems(share), 1, share)
+	}
 }

@@ -17,7 +17,7 @@ import (
 
 const (
 	overflowMessage = "requests or open streams of new series go to one series, `otel.metric.overflow`, because `max_series` or, in token_stream, " +
-		"`max_series_per_client` is reached; remove a dimension with many values, or raise the limit"
+		"`max_share_per_client` is reached; remove a dimension with many values, or raise the limit"
 	unseenMessage           = "no request had a verdict for these objectives; check the spelling of `objectives::slo` against `slos` of token_latency"
 	standardOverflowMessage = "requests with new attributes of `conventions` go to one series, `otel.metric.overflow`, because `max_series` is reached; " +
 		"narrow `conventions::attributes`, or raise the limit"

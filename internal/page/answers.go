@@ -95,7 +95,7 @@ func (p *Page) admit(r *http.Request) (release func(), err error) {
 	case httpguard.Full:
 		return nil, p.refuse("ask again in a few seconds, or less often", "%d requests wait for an answer already", p.Requests.Limit())
 	case httpguard.ShareFull:
-		return nil, p.refuse("ask again in a few seconds, or less often, or raise max_requests_per_client", "this client has its share of requests that wait for an answer already")
+		return nil, p.refuse("ask again in a few seconds, or less often, or raise max_share_per_client", "this client has its share of requests that wait for an answer already")
 	}
 	return func() { p.Requests.Give(client) }, nil
 }

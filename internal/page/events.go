@@ -46,7 +46,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 		fail(w, p.refuse("close other pages, or ask "+root+"now instead", "%d clients read events already", MaxEventStreams))
 		return
 	case httpguard.ShareFull:
-		fail(w, p.refuse("close other pages, or raise max_requests_per_client", "this client reads its share of events already"))
+		fail(w, p.refuse("close other pages, or raise max_share_per_client", "this client reads its share of events already"))
 		return
 	}
 	defer p.EventStreams.Give(client)

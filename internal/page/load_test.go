@@ -92,7 +92,7 @@ func pageWith(now time.Time, config series.Config) (*Page, *series.Engine) {
 		Dimensions: config.Dimensions, Objectives: objectives, Engine: engine, History: store, Slowest: slowest.New(0),
 		Tracker: slo.NewTracker(slo.TrackerOptions{Objectives: objectives, MaxSeries: config.MaxSeries}, now), Thresholds: new(Thresholds),
 		OpenStreams: new(inprocess.Registry[inprocess.VisitOpenStreams]), Endpoints: new(inprocess.Registry[[]inprocess.Endpoint]), SLOs: new(inprocess.Registry[[]slo.Definition]),
-		Doubts: new(inprocess.Registry[*diagnostics.Doubts]), Requests: httpguard.NewShares(MaxWaiting, 0), Now: func() time.Time { return now },
+		Doubts: new(inprocess.Registry[*diagnostics.Doubts]), Requests: httpguard.NewShares(MaxWaiting, httpguard.DefaultShare), Now: func() time.Time { return now },
 	}), engine
 }
 

@@ -51,7 +51,7 @@ func dereferenced(t reflect.Type) (inner reflect.Type, optional bool) {
 
 // pathTo returns the path of a key in a configuration, outside of lists, or "". The closest to the
 // root counts.
-func pathTo(key string, config reflect.Type) string {
+func pathTo(matches func(key string) bool, config reflect.Type) string {
 	type section struct {
 		path   string
 		config reflect.Type
@@ -59,7 +59,7 @@ func pathTo(key string, config reflect.Type) string {
 	for sections := []section{{"", config}}; len(sections) > 0; sections = sections[1:] {
 		for name, field := range fieldsOf(sections[0].config) {
 			path := join(sections[0].path, name)
-			if name == key {
+			if matches(name) {
 				return path
 			}
 			if t, _ := dereferenced(field.Type); t.Kind() == reflect.Struct {
@@ -68,6 +68,15 @@ func pathTo(key string, config reflect.Type) string {
 		}
 	}
 	return ""
+}
+
+// endOf returns the last two words of a key of at least three, which say what it limits, or "".
+func endOf(key string) string {
+	words := strings.Split(key, "_")
+	if len(words) < 3 {
+		return ""
+	}
+	return strings.Join(words[len(words)-2:], "_")
 }
 
 func join(path, key string) string {

@@ -26,8 +26,8 @@ type Replacer interface {
 // keys at every level: the Collector ignores them in structs that squash an HTTP server's keys. The
 // tag `use` of a field says which values it takes.
 func Unmarshal(conf *confmap.Conf, config any) error {
-	var w walk
-	w.read("", "", reflect.ValueOf(conf.ToStringMap()), reflect.TypeOf(config).Elem())
+	w := walk{root: reflect.TypeOf(config).Elem()}
+	w.read("", "", reflect.ValueOf(conf.ToStringMap()), w.root)
 	if len(w.unknown) > 0 {
 		return errors.Join(append(w.unknown, w.unfit...)...)
 	}
@@ -40,6 +40,7 @@ func Unmarshal(conf *confmap.Conf, config any) error {
 
 // walk compares settings with the types of a configuration.
 type walk struct {
+	root    reflect.Type
 	unknown Problems // keys
 	unfit   Problems // values that do not fit; the Collector may convert some of them all the same
 }

@@ -26,6 +26,7 @@ type config struct {
 	Sections []*section                       `mapstructure:"sections"`
 	Storage  *component.ID                    `mapstructure:"storage"`
 	Any      any                              `mapstructure:"any"`
+	MaxShare int                              `mapstructure:"max_share_per_client"`
 }
 
 type section struct {
@@ -67,6 +68,9 @@ func TestUnmarshal_AcceptsWhatTheCollectorDecodes(t *testing.T) {
 func TestUnmarshal_NamesKeyAndRemedy(t *testing.T) {
 	for yaml, message := range map[string]string{
 		"{wait: 1s}":                           "unknown key \"wait\"; use `section::wait`; valid keys: ",
+		"{max_streams_per_client: 1}":          "unknown key \"max_streams_per_client\"; use `max_share_per_client`; valid keys: ",
+		"{section: {max_per_client: 1}}":       "unknown key \"max_per_client\" in `section`; use `max_share_per_client`; valid keys: wait, names",
+		"{per_client: 1}":                      "unknown key \"per_client\"; valid keys: ",
 		"{ignored: 1}":                         "unknown key \"ignored\"; valid keys: ",
 		"{tls: {file: a}}":                     "unknown key \"file\" in `tls`; valid keys: ca_file, ca_pem,",
 		"{sections: [{}, {delay: 1s}]}":        "`sections::1::delay` was removed; use `wait`",

@@ -79,13 +79,27 @@ func (w *walk) unknownKey(path, key string, value any, config reflect.Type) erro
 			return fmt.Errorf("`%s` was removed; use %s", join(path, key), instead)
 		}
 	}
-	where, hint := "", ""
+	where := ""
 	if path != "" {
 		where = " in `" + path + "`"
-	} else if elsewhere := pathTo(key, config); elsewhere != "" {
+	}
+	hint := ""
+	if elsewhere := w.elsewhere(path, key); elsewhere != "" {
 		hint = " use `" + elsewhere + "`;"
 	}
 	return fmt.Errorf("unknown key %q%s;%s valid keys: %s", key, where, hint, strings.Join(keysOf(config), ", "))
+}
+
+// elsewhere returns the path of the key that an unknown one may stand for: a misplaced one of that name, or one
+// that ends in the same two words.
+func (w *walk) elsewhere(path, key string) string {
+	if path == "" {
+		if found := pathTo(func(name string) bool { return name == key }, w.root); found != "" {
+			return found
+		}
+	}
+	end := endOf(key)
+	return pathTo(func(name string) bool { return end != "" && endOf(name) == end }, w.root)
 }
 
 func sortedKeys(m reflect.Value) (keys []string) {

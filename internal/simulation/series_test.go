@@ -53,10 +53,7 @@ func (p *process) configureSeries(c *tokenstreamreceiver.Config) {
 	p.shared(&series.Shared)
 	series.Temporality = p.world.temporality
 	series.Shared.Metrics[names.StreamsOpen] = keeper.Metric{Enabled: true} // of this receiver only
-	c.Latency, c.Series = configoptional.Some(*latency), configoptional.Some(tokenstreamreceiver.SeriesConfig{
-		Config:       series,
-		MaxPerClient: p.world.maxSeries, // otherwise the order in which streams expire together would decide which series open
-	})
+	c.Latency, c.Series = configoptional.Some(*latency), configoptional.Some(series)
 	c.Spans.Share, c.Spans.Breached = p.world.share, p.world.allBreaches
 }
 

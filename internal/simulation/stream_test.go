@@ -11,16 +11,17 @@ import (
 
 // profile is what a seed decides about the whole run.
 type profile struct {
-	maxStreams, maxStreamsPerClient int
-	idle, firstToken                time.Duration
-	maxLive                         int
-	bulky                           bool // streams have attributes of 16 KB, so that max_memory_mib is reached
-	maxSeries, models               int
-	expiration                      time.Duration // of series
-	maxSpans                        int           // of deduplication
-	storage                         bool
-	durable                         bool // the receiver has a storage, whose disk never fails
-	settle                          bool // outages end only after all retries with a random delay
+	maxStreams        int
+	maxShare          float64 // of one client
+	idle, firstToken  time.Duration
+	maxLive           int
+	bulky             bool // streams have attributes of 16 KB, so that max_memory_mib is reached
+	maxSeries, models int
+	expiration        time.Duration // of series
+	maxSpans          int           // of deduplication
+	storage           bool
+	durable           bool // the receiver has a storage, whose disk never fails
+	settle            bool // outages end only after all retries with a random delay
 }
 
 func newProfile(r *rand.Rand) profile {
@@ -31,7 +32,10 @@ func newProfile(r *rand.Rand) profile {
 		maxSpans: pick(r, 1_000_000, 1_000_000, 1_000_000, 8), settle: r.IntN(4) > 0,
 	}
 	p.firstToken = p.idle * time.Duration(pick(r, 1, 5))
-	p.maxStreamsPerClient = pick(r, max(1, p.maxStreams/4), p.maxStreams)
+	p.maxShare = pick(r, 0.25, 1)
+	if p.maxLive == 3 {
+		p.maxShare = 1 // the share of a client in live bodies is not modelled
+	}
 	// With few series, which of the saved ones are restored depends on the order of the keys.
 	p.storage = p.maxSeries == 100 && r.IntN(4) > 0
 	// What a restart restores near the limit of memory is not modelled.

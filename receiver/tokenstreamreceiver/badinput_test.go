@@ -366,7 +366,7 @@ func TestLiveBody_ClientDisconnects(t *testing.T) {
 
 func TestMemory_HundredThousandModelNames(t *testing.T) {
 	const models, perRequest = 100_000, 10_000
-	b := start(t, func(c *Config) { c.MaxStreamsPerClient = models })
+	b := start(t, func(c *Config) { c.MaxSharePerClient = 1 })
 	for first := 0; first < models; first += perRequest {
 		var body strings.Builder
 		for i := first; i < first+perRequest; i++ {

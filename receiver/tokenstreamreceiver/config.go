@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/publish"
 	"github.com/tokenpulse/tokenpulse/internal/settings"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
@@ -50,10 +51,6 @@ type Config struct {
 	// refused; open streams are never evicted.
 	MaxStreams int `mapstructure:"max_streams"`
 
-	// MaxStreamsPerClient limits the open streams of one client while less than half of
-	// MaxStreams is free. 0 means a tenth of MaxStreams.
-	MaxStreamsPerClient int `mapstructure:"max_streams_per_client"`
-
 	// MaxChunksPerStream limits the chunks of one stream. Later chunks are dropped.
 	MaxChunksPerStream int `mapstructure:"max_chunks_per_stream"`
 
@@ -70,9 +67,9 @@ type Config struct {
 	// without a Content-Length, and calls of the gRPC method Stream.
 	MaxLiveRequests int `mapstructure:"max_live_requests"`
 
-	// MaxLivePerClient limits the live requests of one client while less than half of MaxLiveRequests
-	// is free. 0 is a tenth.
-	MaxLivePerClient int `mapstructure:"max_live_requests_per_client"`
+	// MaxSharePerClient is the fraction of MaxStreams, of MaxLiveRequests and of the series' MaxSeries that one
+	// client may hold while less than half of the limit is free.
+	MaxSharePerClient float64 `mapstructure:"max_share_per_client"`
 
 	// StorageID is the extension that keeps open streams across restarts. Without it they
 	// are lost.
@@ -83,21 +80,10 @@ type Config struct {
 	Latency configoptional.Optional[annotate.Config] `mapstructure:"latency"`
 
 	// Series configures the series that a metrics pipeline gets.
-	Series configoptional.Optional[SeriesConfig] `mapstructure:"series"`
+	Series configoptional.Optional[publish.Config] `mapstructure:"series"`
 
 	// Spans selects the streams that become spans, of a receiver in a metrics pipeline.
 	Spans SpansConfig `mapstructure:"spans"`
-
-	// prevent unkeyed literal initialization
-	_ struct{}
-}
-
-// SeriesConfig configures the series of a metrics pipeline.
-type SeriesConfig struct {
-	publish.Config `mapstructure:",squash"`
-	// MaxPerClient limits the series that one client opens while less than half of MaxSeries is
-	// free. 0 means a tenth of MaxSeries.
-	MaxPerClient int `mapstructure:"max_series_per_client"`
 
 	// prevent unkeyed literal initialization
 	_ struct{}
@@ -171,16 +157,14 @@ func (c *Config) Validate() error {
 		value, minimum int
 	}{
 		{"max_streams", c.MaxStreams, 1},
-		{"max_streams_per_client", c.MaxStreamsPerClient, 0},
 		{"max_chunks_per_stream", c.MaxChunksPerStream, 1},
 		{"max_event_bytes", c.MaxEventBytes, 1024},
 		{"max_memory_mib", c.MaxMemoryMiB, 1},
 		{settingMaxLiveRequests, c.MaxLiveRequests, 1},
-		{assembly.SettingMaxLivePerClient, c.MaxLivePerClient, 0},
 	} {
 		errs.Unless(limit.value >= limit.minimum, "`%s` is %d; use at least %d", limit.key, limit.value, limit.minimum)
 	}
-	return errors.Join(append(errs, c.validateSeries()...)...)
+	return errors.Join(slices.Concat(errs, httpguard.ShareProblems(c.MaxSharePerClient), c.validateSeries())...)
 }
 
 // validateSeries reports settings of latency that need spans, settings that select no span, and invalid
@@ -198,9 +182,7 @@ func (c *Config) validateSeries() (errs settings.Problems) {
 		"`spans::share` is 0 and `latency` has no `slos` to breach, which selects no span; set `latency::slos` or a share, "+
 			"or remove the receiver from its traces pipelines and `spans` from its settings")
 	if series := c.Series.Get(); series != nil {
-		problems := series.Problems()
-		problems.Unless(series.MaxPerClient >= 0, "`max_series_per_client` is %d; use at least 0", series.MaxPerClient)
-		for _, err := range problems {
+		for _, err := range series.Problems() {
 			errs = append(errs, fmt.Errorf("series: %w", err))
 		}
 	}
@@ -229,25 +211,18 @@ func (c *Config) latency() *annotate.Config {
 }
 
 // series returns the settings of series, or their defaults.
-func (c *Config) series() *SeriesConfig {
+func (c *Config) series() *publish.Config {
 	if series := c.Series.Get(); series != nil {
 		return series
 	}
-	return &SeriesConfig{Config: publish.NewDefaultConfig()}
-}
-
-// shareOf returns what one client may hold of a limit: as configured, or a tenth.
-func shareOf(limit, configured int) int {
-	if configured > 0 {
-		return configured
-	}
-	return max(1, limit/10)
+	defaults := publish.NewDefaultConfig()
+	return &defaults
 }
 
 func (c *Config) limits() assembly.Limits {
 	return assembly.Limits{
 		MaxStreams:          c.MaxStreams,
-		MaxStreamsPerClient: shareOf(c.MaxStreams, c.MaxStreamsPerClient),
+		MaxStreamsPerClient: httpguard.ShareOf(c.MaxStreams, c.MaxSharePerClient),
 		MaxChunksPerStream:  c.MaxChunksPerStream,
 		MaxStreamBytes:      c.MaxEventBytes,
 		MaxMemory:           int64(c.MaxMemoryMiB) << 20,

@@ -44,7 +44,7 @@ func TestConfig_Defaults(t *testing.T) {
 func TestConfig_AllSettings(t *testing.T) {
 	cfg, err := load(t, map[string]any{
 		"protocols":    map[string]any{"http": map[string]any{"endpoint": "localhost:9999"}, "grpc": map[string]any{"enabled": false}},
-		"idle_timeout": "5s", "first_token_timeout": "7s", "max_streams": 50, "max_streams_per_client": 40, "max_memory_mib": 3,
+		"idle_timeout": "5s", "first_token_timeout": "7s", "max_streams": 50, "max_share_per_client": 0.8, "max_memory_mib": 3,
 	})
 	require.NoError(t, err)
 	require.Equal(t, "localhost:9999", cfg.Protocols.HTTP.Get().NetAddr.Endpoint)
@@ -71,10 +71,21 @@ func TestConfig_FirstTokenTimeout(t *testing.T) {
 	}
 }
 
-func TestConfig_MaxStreamsPerClientIsAtLeastOne(t *testing.T) {
+func TestConfig_MaxSharePerClientIsAtLeastOne(t *testing.T) {
 	cfg, err := load(t, map[string]any{"max_streams": 5})
 	require.NoError(t, err)
 	require.Equal(t, 1, cfg.limits().MaxStreamsPerClient)
+}
+
+// Former names of the share.
+func TestConfig_ErrorOfAnotherLimitPerClientNamesTheShare(t *testing.T) {
+	for want, settings := range map[string]map[string]any{
+		"unknown key \"max_streams_per_client\"; use `max_share_per_client`; valid keys: ":            {"max_streams_per_client": 5},
+		"unknown key \"max_live_requests_per_client\"; use `max_share_per_client`; valid keys: ":      {"max_live_requests_per_client": 5},
+		"unknown key \"max_series_per_client\" in `series`; use `max_share_per_client`; valid keys: ": {"series": map[string]any{"max_series_per_client": 5}},
+	} {
+		require.ErrorContains(t, confmap.NewFromStringMap(settings).Unmarshal(createDefaultConfig()), want)
+	}
 }
 
 func TestConfig_OneProtocolDisablesTheOther(t *testing.T) {
@@ -101,8 +112,8 @@ func TestConfig_RejectsInvalidSettings(t *testing.T) {
 		"`idle_timeout` is -1s; use at least 1ms, with a unit, such as 60s":                                   {"idle_timeout": "-1s"},
 		"`idle_timeout` is 60ns; use at least 1ms, with a unit, such as 60s":                                  {"idle_timeout": 60},
 		"`first_token_timeout` is 600ns; use at least 1ms, with a unit, such as 10m":                          {"first_token_timeout": 600},
-		"series: `max_series_per_client` is -1; use at least 0":                                               {"series": map[string]any{"max_series_per_client": -1}},
-		"`max_streams_per_client` is -1; use at least 0":                                                      {"max_streams_per_client": -1},
+		"`max_share_per_client` is 0; use a fraction above 0, such as 0.1, or 1 to let one client hold all":   {"max_share_per_client": 0},
+		"`max_share_per_client` is 40; use a fraction above 0, such as 0.1, or 1 to let one client hold all":  {"max_share_per_client": 40},
 		"`max_streams` is 0; use at least 1":                                                                  {"max_streams": 0},
 		"`max_chunks_per_stream` is -4; use at least 1":                                                       {"max_chunks_per_stream": -4},
 		"`max_event_bytes` is 10; use at least 1024":                                                          {"max_event_bytes": 10},

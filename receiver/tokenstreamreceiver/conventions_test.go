@@ -44,7 +44,7 @@ func TestMetricsPipeline_HasTimePerOutputChunkWhateverTheDetail(t *testing.T) {
 					latency, series := annotate.DefaultConfig(), publish.NewDefaultConfig()
 					change(latency)
 					series.Shared.Conventions = conventions.Config{GenAI: []string{"latest"}}
-					c.Latency, c.Series = configoptional.Some(*latency), configoptional.Some(SeriesConfig{Config: series})
+					c.Latency, c.Series = configoptional.Some(*latency), configoptional.Some(series)
 				})
 				p.start(t)
 				p.lines(t, startWith("a", at(0), `"vantage":"client"`), chunkLine("a", 100*time.Millisecond),
@@ -65,7 +65,7 @@ func TestMetricsPipeline_DoubtsTwoVantagesOfATrace(t *testing.T) {
 	p := inMetricsPipeline(t, nil, func(c *Config) {
 		series := publish.NewDefaultConfig()
 		series.Shared.Conventions = conventions.Config{GenAI: []string{"latest"}}
-		c.Series = configoptional.Some(SeriesConfig{Config: series})
+		c.Series = configoptional.Some(series)
 	})
 	p.start(t)
 	doubts := func() (n int) {

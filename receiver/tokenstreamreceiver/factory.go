@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/publish"
 	"github.com/tokenpulse/tokenpulse/internal/sharedcomponent"
@@ -57,8 +58,9 @@ func createDefaultConfig() component.Config {
 		MaxEventBytes:      64 << 10,
 		MaxMemoryMiB:       defaultMemoryMiB(),
 		MaxLiveRequests:    10_000,
+		MaxSharePerClient:  httpguard.DefaultShare,
 		Latency:            configoptional.Default(*annotate.DefaultConfig()),
-		Series:             configoptional.Default(SeriesConfig{Config: publish.NewDefaultConfig()}),
+		Series:             configoptional.Default(publish.NewDefaultConfig()),
 		Spans:              SpansConfig{Share: 1, Breached: true},
 	}
 }

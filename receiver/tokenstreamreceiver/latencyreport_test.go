@@ -54,7 +54,7 @@ func byWayOfSpans(cfg *Config) {
 	selecting(0.5, true)(cfg)
 	published := publish.NewDefaultConfig()
 	published.Shared.Series.Dimensions = series.DimensionsOf(names.GenAIOutputTokens)
-	cfg.Series = configoptional.Some(SeriesConfig{Config: published})
+	cfg.Series = configoptional.Some(published)
 }
 
 // reporting is a receiver whose self-metrics and log lines are collected, together with those of a

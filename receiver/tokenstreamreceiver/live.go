@@ -20,7 +20,7 @@ func (r *tokenStreamReceiver) beginLive(ctx context.Context) (end func(), refuse
 	case httpguard.Full:
 		return nil, r.ingester.full(ctx, &assembly.FullError{Setting: settingMaxLiveRequests})
 	case httpguard.ShareFull:
-		return nil, r.ingester.full(ctx, &assembly.FullError{Setting: assembly.SettingMaxLivePerClient})
+		return nil, r.ingester.full(ctx, &assembly.FullError{Setting: assembly.SettingMaxSharePerClient, Of: settingMaxLiveRequests})
 	}
 	return func() { r.liveShares.Give(client) }, nil
 }

@@ -99,7 +99,7 @@ func TestStream_IdleCallEnds(t *testing.T) {
 }
 
 func TestLiveRequests_LimitRefusesAndRecovers(t *testing.T) {
-	b := start(t, func(c *Config) { c.MaxLiveRequests, c.MaxLivePerClient = 3, 3 })
+	b := start(t, func(c *Config) { c.MaxLiveRequests, c.MaxSharePerClient = 3, 1 })
 	client := b.grpc(t)
 	_, cancel := b.openCall(t, client)
 	b.openCall(t, client)
@@ -164,8 +164,8 @@ func TestLiveRequests_AClientHoldsItsShareOnceLessThanHalfIsFree(t *testing.T) {
 	}
 	got := b.live(t).wait(t)
 	require.Equal(t, 429, got.status)
-	require.Contains(t, got.answer.Errors[0].Message, "raise max_live_requests_per_client")
-	requireMetric(t, b, "streams_refused", map[string]string{"limit": "max_live_requests_per_client"}, 1)
+	require.Contains(t, got.answer.Errors[0].Message, "less than half of max_live_requests is free, and this client has its share open; send the request again later, or raise max_share_per_client")
+	requireMetric(t, b, "streams_refused", map[string]string{"limit": "max_share_per_client"}, 1)
 	require.Equal(t, httpguard.Accepted, b.liveShares.Take(httpguard.Client{Subject: "another"}))
 	b.liveShares.Give(httpguard.Client{Subject: "another"})
 }

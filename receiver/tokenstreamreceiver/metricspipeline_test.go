@@ -101,7 +101,7 @@ func TestMetricsPipeline_FlushesAtItsInterval(t *testing.T) {
 	p := inMetricsPipeline(t, nil, func(c *Config) {
 		series := publish.NewDefaultConfig()
 		series.FlushInterval = 20 * time.Millisecond
-		c.Series = configoptional.Some(SeriesConfig{Config: series})
+		c.Series = configoptional.Some(series)
 	})
 	p.start(t)
 	p.lines(t, startLine("a"), endLine("a"))
@@ -110,7 +110,7 @@ func TestMetricsPipeline_FlushesAtItsInterval(t *testing.T) {
 }
 
 func TestStart_RejectsSeriesWithoutAMetricsPipeline(t *testing.T) {
-	b := prepare(t, func(c *Config) { c.Series = configoptional.Some(SeriesConfig{Config: publish.NewDefaultConfig()}) })
+	b := prepare(t, func(c *Config) { c.Series = configoptional.Some(publish.NewDefaultConfig()) })
 	require.EqualError(t, b.Start(t.Context(), componenttest.NewNopHost()),
 		"`series` is set, but the receiver is in no metrics pipeline; add it to one, or remove `series`")
 }
@@ -135,6 +135,6 @@ func TestValidate_RejectsWhatNeedsSpans(t *testing.T) {
 
 	cfg, series := createDefaultConfig().(*Config), publish.NewDefaultConfig()
 	series.FlushInterval = 0
-	cfg.Series = configoptional.Some(SeriesConfig{Config: series})
+	cfg.Series = configoptional.Some(series)
 	require.ErrorContains(t, cfg.Validate(), "series: `metrics_flush_interval` is 0s")
 }

@@ -71,7 +71,7 @@ func TestMetricsPipeline_PublishesItsOpenStreams(t *testing.T) {
 				if on {
 					series.Shared.Metrics["tokenpulse.streams.open"] = keeper.Metric{Enabled: true}
 				}
-				c.Series = configoptional.Some(SeriesConfig{Config: series})
+				c.Series = configoptional.Some(series)
 			})
 			p.start(t)
 			p.lines(t, startLine("a"), startWith("b", at(0), `"attributes":{"gen_ai.request.model":"m"}`), chunkLine("b", time.Millisecond))

@@ -103,7 +103,7 @@ func newReceiverWithClock(cfg *Config, set receiver.Settings, now func() time.Du
 	if rules.Any() {
 		r.ingester.unapplied = judge.NewUnapplied(r.doubts, rules)
 	}
-	r.liveShares = httpguard.NewShares(cfg.MaxLiveRequests, cfg.MaxLivePerClient)
+	r.liveShares = httpguard.NewShares(cfg.MaxLiveRequests, cfg.MaxSharePerClient)
 	r.decoding = make(chan struct{}, runtime.GOMAXPROCS(0))
 	r.requests.New = func() any { return newRequest(r.ingester) }
 	r.bodies.New = func() any { return &messageBody{memory: reservation{store: store}} }
@@ -149,7 +149,7 @@ func (r *tokenStreamReceiver) sendTraces(next consumer.Traces) {
 func (r *tokenStreamReceiver) sendMetrics(next consumer.Metrics) error {
 	config := r.cfg.series()
 	publisher, err := publish.New(publish.Settings{
-		Config:    &config.Config,
+		Config:    config,
 		Telemetry: r.settings.TelemetrySettings,
 		Component: r.settings.ID,
 		Kind:      component.KindReceiver,
@@ -159,7 +159,7 @@ func (r *tokenStreamReceiver) sendMetrics(next consumer.Metrics) error {
 		Now:       time.Now,
 
 		OpenStreams:        func() []inprocess.VisitOpenStreams { return []inprocess.VisitOpenStreams{r.visitOpen} },
-		MaxSeriesPerClient: shareOf(config.Shared.Series.MaxSeries, config.MaxPerClient),
+		MaxSeriesPerClient: httpguard.ShareOf(config.Shared.Series.MaxSeries, r.cfg.MaxSharePerClient),
 	})
 	if err != nil {
 		return err
@@ -181,7 +181,7 @@ func (r *tokenStreamReceiver) sendMetrics(next consumer.Metrics) error {
 // newRecorder returns a recorder of the streams that the receiver finishes.
 func (r *tokenStreamReceiver) newRecorder(keeper streamseries.Keeper, now func() time.Time) *streamseries.Recorder {
 	return streamseries.New(&streamseries.Settings{
-		Service: r.cfg.ServiceName, Latency: r.cfg.latency(), Rules: r.rules, Series: &r.cfg.series().Config, Keeper: keeper,
+		Service: r.cfg.ServiceName, Latency: r.cfg.latency(), Rules: r.rules, Series: r.cfg.series(), Keeper: keeper,
 		Store: r.ingester.store, Reporter: r.ingester.reporter, Logger: r.settings.Logger, Now: now,
 	})
 }

@@ -26,7 +26,7 @@ func streamsWithNumber(t *testing.T, start, end string, change func(*annotate.Co
 	p := inMetricsPipeline(t, nil, func(c *Config) {
 		latency, config := annotate.DefaultConfig(), publish.NewDefaultConfig()
 		change(latency, &config)
-		c.Latency, c.Series = configoptional.Some(*latency), configoptional.Some(SeriesConfig{Config: config})
+		c.Latency, c.Series = configoptional.Some(*latency), configoptional.Some(config)
 	})
 	p.start(t)
 	for i, n := range []string{"1", "2", "3", "4", "5", "4"} {

@@ -29,7 +29,7 @@ func TestSeries_AClientOpensItsShareOnceHalfOfThemAreOpen(t *testing.T) {
 		p.postAs(t, c, typeNDJSON, []byte(starting(id)+"\n"+endLine(id)+"\n"))
 	}
 	tests := map[string]struct {
-		change func(*SeriesConfig)
+		change func(*publish.Config)
 		send   func(p *pipelines, c *http.Client, id string)
 	}{
 		"in one request": {send: byEvents},
@@ -44,14 +44,14 @@ func TestSeries_AClientOpensItsShareOnceHalfOfThemAreOpen(t *testing.T) {
 			p.postAs(t, c, typeNDJSON, []byte(starting(id)+"\n"))
 			eventually(t, func() bool { return p.ingester.store.Streams() == 0 }, "the stream expires")
 		}},
-		"by way of spans": {send: byEvents, change: func(s *SeriesConfig) {
+		"by way of spans": {send: byEvents, change: func(s *publish.Config) {
 			s.Shared.Series.Dimensions = series.DimensionsOf(names.ServiceName, names.GenAIOutputTokens)
 		}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			p := inMetricsPipeline(t, nil, func(c *Config) {
-				series := SeriesConfig{Config: publish.NewDefaultConfig()}
+				series := publish.NewDefaultConfig()
 				series.Shared.Series.MaxSeries = 20
 				if test.change != nil {
 					test.change(&series)

@@ -150,7 +150,7 @@ func TestSpans_ShareOfWholeStreams(t *testing.T) {
 			cfg.Latency.Get().SLOs[0].Match = map[string]string{names.GenAIRequestModel: "judged"}
 			series := publish.NewDefaultConfig()
 			series.Shared.Series.Dimensions = nil
-			cfg.Series = configoptional.Some(SeriesConfig{Config: series})
+			cfg.Series = configoptional.Some(series)
 		})
 		p.start(t)
 		for range 2 { // the second time as a sender that lost the answer

@@ -199,7 +199,7 @@ func TestStorage_OfStreamsAndOfBudgetsMayBeTheSame(t *testing.T) {
 			series := publish.NewDefaultConfig()
 			series.Shared.StorageID = &storagetest.FileStorage
 			series.Shared.Objectives = []keeper.Objective{{SLO: "ttft", Objective: 0.9, Window: 720 * time.Hour}}
-			c.Series = configoptional.Some(SeriesConfig{Config: series})
+			c.Series = configoptional.Some(series)
 		})
 		require.NoError(t, p.components[0].Start(t.Context(), host))
 		return p

@@ -58,7 +58,7 @@ func TestResource_IsShared(t *testing.T) {
 }
 
 func TestRequest_LimitsStreams(t *testing.T) {
-	b := start(t, func(c *Config) { c.MaxStreams, c.MaxStreamsPerClient = 200_000, 200_000 })
+	b := start(t, func(c *Config) { c.MaxStreams, c.MaxSharePerClient = 200_000, 1 })
 	const message = "the request has more than 131072 streams; send them in smaller requests"
 	tooMany := manyStreams(140_000, "chat")
 	wire, err := proto.Marshal(tooMany)

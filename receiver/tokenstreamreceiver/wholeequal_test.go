@@ -122,7 +122,7 @@ func withSLOs(cfg *Config) {
 	published := publish.NewDefaultConfig()
 	published.Shared.Series.Dimensions = append(published.Shared.Series.Dimensions,
 		series.Dimension{Attribute: "gen_ai.usage.output_tokens", Bands: []float64{10, 25}}, series.Dimension{Attribute: "limit", Bands: []float64{1, 2}})
-	cfg.Series = configoptional.Some(SeriesConfig{Config: published})
+	cfg.Series = configoptional.Some(published)
 }
 
 // checkEqualPaths sends messages on both paths. It returns the number of whole streams that did

@@ -106,7 +106,7 @@ func (tx *Transaction) begin(batch *Batch) error {
 	}
 	if batch.RefuseStarts && tx.created > 0 && len(tx.Finished) == 0 {
 		tx.Rollback()
-		return &FullError{SettingPipeline}
+		return &FullError{Setting: SettingPipeline}
 	}
 	if err := tx.ready(); err != nil {
 		tx.Rollback()

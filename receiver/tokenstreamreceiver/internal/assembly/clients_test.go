@@ -62,20 +62,20 @@ func openUntilFull(t testing.TB, s *Store, client httpguard.Client, setting stri
 	}
 }
 
-func TestMaxStreamsPerClient_KeepsHalfForOthers(t *testing.T) {
+func TestMaxSharePerClient_KeepsHalfForOthers(t *testing.T) {
 	limits := roomy
 	limits.MaxStreams, limits.MaxStreamsPerClient = 1000, 100
 	s, _ := newStore(limits)
-	require.Equal(t, 500, openUntilFull(t, s, addr(0), SettingMaxStreamsPerClient), "without a limit while half is free")
+	require.Equal(t, 500, openUntilFull(t, s, addr(0), SettingMaxSharePerClient), "without a limit while half is free")
 	for i := 1; i <= 5; i++ {
-		require.Equal(t, 100, openUntilFull(t, s, addr(i), map[bool]string{false: SettingMaxStreamsPerClient, true: SettingMaxStreams}[i == 5]))
+		require.Equal(t, 100, openUntilFull(t, s, addr(i), map[bool]string{false: SettingMaxSharePerClient, true: SettingMaxStreams}[i == 5]))
 	}
 	require.Len(t, s.clients.usages, 6, "a refused client has no entry")
 	requireFull(t, openAs(t, s, addr(9), "other"), SettingMaxStreams)
 
 	require.NoError(t, openAs(t, s, addr(1), fmt.Sprint(addr(1), 7)), "an open stream is not new")
 	apply(t, s, batchOf(t, s, fmt.Sprint(addr(1), 7), ended))
-	requireFull(t, openAs(t, s, addr(0), "other"), SettingMaxStreamsPerClient)
+	requireFull(t, openAs(t, s, addr(0), "other"), SettingMaxSharePerClient)
 	require.NoError(t, openAs(t, s, httpguard.Client{Subject: "a"}, "other"))
 
 	tx := s.Expire(Timeouts{}, 10_000)
@@ -85,7 +85,7 @@ func TestMaxStreamsPerClient_KeepsHalfForOthers(t *testing.T) {
 
 // A client at its limit may replace its streams in one batch: a refused one could never
 // be retried with success.
-func TestMaxStreamsPerClient_AllowsReplacement(t *testing.T) {
+func TestMaxSharePerClient_AllowsReplacement(t *testing.T) {
 	limits := roomy
 	limits.MaxStreams, limits.MaxStreamsPerClient = 10, 1
 	s, _ := newStore(limits)
@@ -94,7 +94,7 @@ func TestMaxStreamsPerClient_AllowsReplacement(t *testing.T) {
 	replace := func(client httpguard.Client) error {
 		return applyAs(t, s, client, map[string]script{"6": ended, "7": started})
 	}
-	requireFull(t, replace(addr(0)), SettingMaxStreamsPerClient)
+	requireFull(t, replace(addr(0)), SettingMaxSharePerClient)
 	require.NoError(t, replace(addr(1)))
 	require.EqualValues(t, 6, s.Streams())
 	require.Equal(t, 1, s.clients.usages[addr(1)].streams)

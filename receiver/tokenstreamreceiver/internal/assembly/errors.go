@@ -49,18 +49,17 @@ func ReasonOf(err error) Reason {
 type FullError struct {
 	// Setting is the name of the limit in the user's configuration.
 	Setting string
+	// Of is the limit that SettingMaxSharePerClient divides, or empty.
+	Of string
 }
 
 func (e *FullError) Error() string {
 	switch e.Setting {
 	case SettingPipeline:
 		return "the pipeline temporarily refuses data, so no stream is opened; send the request again later"
-	case SettingMaxStreamsPerClient:
-		return "max_streams_per_client is reached: less than half of max_streams is free, and this client has its share open; " +
-			"send the request again later, or raise max_streams_per_client"
-	case SettingMaxLivePerClient:
-		return "max_live_requests_per_client is reached: less than half of max_live_requests is free, and this client has its share open; " +
-			"send the request again later, or raise max_live_requests_per_client"
+	case SettingMaxSharePerClient:
+		return "max_share_per_client is reached: less than half of " + e.Of + " is free, and this client has its share open; " +
+			"send the request again later, or raise max_share_per_client"
 	default:
 		return e.Setting + " is reached; send the request again later, or raise " + e.Setting
 	}
@@ -69,11 +68,10 @@ func (e *FullError) Error() string {
 // Values of FullError.Setting. SettingPipeline is no setting: it is for the batches that
 // Batch.RefuseStarts refuses.
 const (
-	SettingMaxStreams          = "max_streams"
-	SettingMaxStreamsPerClient = "max_streams_per_client"
-	SettingMaxLivePerClient    = "max_live_requests_per_client"
-	SettingMaxMemory           = "max_memory_mib"
-	SettingPipeline            = "pipeline"
+	SettingMaxStreams        = "max_streams"
+	SettingMaxSharePerClient = "max_share_per_client"
+	SettingMaxMemory         = "max_memory_mib"
+	SettingPipeline          = "pipeline"
 )
 
 // quoteID quotes a stream ID for a message, and truncates a long one.

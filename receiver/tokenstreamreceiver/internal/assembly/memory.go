@@ -28,7 +28,7 @@ func (s *Store) Reserve(held, more int64) error {
 	}
 	if s.requests.Add(more)+s.memory.Load() > s.limits.MaxMemory {
 		s.requests.Add(-more)
-		return &FullError{SettingMaxMemory}
+		return &FullError{Setting: SettingMaxMemory}
 	}
 	return nil
 }

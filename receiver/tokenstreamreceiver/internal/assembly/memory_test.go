@@ -21,7 +21,7 @@ func TestReserve_SharesMaxMemoryWithStreams(t *testing.T) {
 	require.EqualValues(t, 40<<10, s.Memory())
 	require.ErrorContains(t, s.Reserve(40<<10, 25<<10), "the request needs more memory than max_memory_mib")
 	err := s.Reserve(0, 25<<10)
-	require.Equal(t, &FullError{SettingMaxMemory}, err)
+	require.Equal(t, &FullError{Setting: SettingMaxMemory}, err)
 	require.EqualValues(t, 40<<10, s.Memory(), "nothing was reserved")
 
 	// Streams have the rest.
@@ -50,7 +50,7 @@ func fillWithStreams(t *testing.T, s *Store) int {
 	for n := 0; ; n++ {
 		tx, err := s.Begin(context.Background(), batchOf(t, s, strconv.Itoa(fillCount), started))
 		if err != nil {
-			require.Equal(t, &FullError{SettingMaxMemory}, err)
+			require.Equal(t, &FullError{Setting: SettingMaxMemory}, err)
 			return n
 		}
 		require.NoError(t, tx.Commit())

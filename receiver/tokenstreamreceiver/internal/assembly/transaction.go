@@ -130,19 +130,19 @@ func (tx *Transaction) reserve(streams, memory int64) error {
 	limits := &tx.store.limits
 	open := tx.store.streams.Add(tx.streams)
 	held := tx.store.memory.Add(tx.memory)
-	full := ""
+	var full FullError
 	switch {
 	case open > int64(limits.MaxStreams) && streams > 0:
-		full = SettingMaxStreams
+		full.Setting = SettingMaxStreams
 	case 2*open > int64(limits.MaxStreams) && tx.exceedsClientLimit():
-		full = SettingMaxStreamsPerClient
+		full.Setting, full.Of = SettingMaxSharePerClient, SettingMaxStreams
 	case held > tx.store.maxStreamMemory() && memory > 0:
-		full = SettingMaxMemory
+		full.Setting = SettingMaxMemory
 	default:
 		return nil
 	}
 	tx.Rollback()
-	return &FullError{full}
+	return &full
 }
 
 // exceedsClientLimit reports whether the batch increases the open streams of its client
