@@ -216,7 +216,7 @@ func TestScrape_SwitchesEachMetric(t *testing.T) {
 		})
 		buffered := with(map[string]any{"tokenpulse.time_per_output_token": nil, "tokenpulse.unmeasured": []any{"time_per_output_token=buffered"}})
 		failed := with(map[string]any{"tokenpulse.outcome": "error"})
-		h.send(t, everything(), buffered, failed)
+		h.send(t, everyNumber(), buffered, failed)
 		return h.families(t, text)
 	}
 	all := shown("tokenpulse.requests", true)

@@ -27,6 +27,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadata"
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/keeper/keepertest"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
@@ -260,6 +261,17 @@ func everything() map[string]any {
 		"gen_ai.usage.cache_read.input_tokens":   64,
 		"gen_ai.usage.cache_write.input_tokens":  32,
 	}
+}
+
+// everyNumber returns everything, and 1 for each further number that has a metric, so that every metric has a value.
+func everyNumber() map[string]any {
+	all := everything()
+	for id := range numbers.Count {
+		if _, given := all[id.Attribute()]; !given && id.Row().Metric.Name != "" {
+			all[id.Attribute()] = 1
+		}
+	}
+	return all
 }
 
 // with returns the attributes of everything with changes. A nil value removes a key.

@@ -52,7 +52,7 @@ func TestMetricsPage_LabelsMatchAScrape(t *testing.T) {
 		c.Compare = []compare.Question{{Pair: compare.Pair{Dimension: "service.name", Baseline: "old", Candidate: "new", SLO: "tpot"}}}
 	})
 	withoutPace := with(map[string]any{"tokenpulse.time_per_output_token": nil, "tokenpulse.unmeasured": []any{"time_per_output_token=buffered"}})
-	h.send(t, everything(), withoutPace, with(map[string]any{"tokenpulse.outcome": "error"}))
+	h.send(t, everyNumber(), withoutPace, with(map[string]any{"tokenpulse.outcome": "error"}))
 	seriesLabels := []string{"gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model", "service_name", "vantage"}
 	openInProcess(t, inprocess.OpenStream{Vantage: "gateway", Dimensions: []string{"chat", "openai", "m", "chat"}})
 	families := h.families(t, protobuf)

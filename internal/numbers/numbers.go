@@ -18,8 +18,8 @@ type ID uint8
 // The numbers of docs/definitions.md. A request has each at most once, apart from InterTokenLatency
 // and InterChunkLatency: of these it has a distribution, with one value per token or chunk.
 //
-// Lists of numbers on spans have this order. The numbers that have a histogram are below
-// Distributions.
+// Lists of numbers on spans have this order, as do the rows of docs/attributes.md. A new number goes to the end of its group: one
+// with a histogram before TimeToAnswer, a count of tokens that a service reports before InterTokenMean, any other before InputTokens.
 const (
 	TimeToFirstToken ID = iota
 	TimeToFirstOutputToken

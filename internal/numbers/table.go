@@ -6,6 +6,9 @@ package numbers
 import "github.com/tokenpulse/tokenpulse/internal/names"
 
 // Table has the row of each number.
+//
+// With `detail: standard`, a span has at most 20 attributes of token_latency, which TestDetail_StandardIsAtMostTwentyAttributes checks.
+// They are used up: a new number that most spans have is Full, or another one becomes it.
 var Table = [Count]Number{
 	TimeToFirstToken: {
 		Attribute: "tokenpulse.time_to_first_token", Unit: Seconds, Judged: true,

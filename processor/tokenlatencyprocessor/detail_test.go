@@ -67,18 +67,6 @@ func TestDetail_StandardIsAtMostTwentyAttributes(t *testing.T) {
 	}
 }
 
-func TestDetail_StandardAttributesByName(t *testing.T) {
-	written := annotatedBy(t, "100r 120x3 150 200", withQueue, map[string]any{"slos": oneSLO("time_per_output_token", "1s")})
-	require.Equal(t, []string{
-		"tokenpulse.chunk.count", "tokenpulse.decode.duration",
-		"tokenpulse.inter_token_latency.max", "tokenpulse.inter_token_latency.p50", "tokenpulse.inter_token_latency.p95",
-		"tokenpulse.inter_token_latency.p99", "tokenpulse.inter_token_latency.sketch",
-		"tokenpulse.outcome", "tokenpulse.prefill.duration", "tokenpulse.queue.duration", "tokenpulse.request.duration",
-		"tokenpulse.slo.met", "tokenpulse.source", "tokenpulse.time_per_output_token",
-		"tokenpulse.time_to_first_output_token", "tokenpulse.time_to_first_token", "tokenpulse.token_count", "tokenpulse.vantage",
-	}, slices.Sorted(maps.Keys(written)))
-}
-
 // An SLO gets its indicator, and the attributes of its conditions.
 func TestDetail_StandardWritesWhatAnSLONeeds(t *testing.T) {
 	for name, slo := range map[string]map[string]any{

@@ -5,7 +5,6 @@ package tokenlatencyprocessor
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -17,9 +16,12 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
-// TestWorkedExample prints the worked example of the README, and fails if the README differs.
+// The README shows a span as the processor writes it. This rewrites the example:
+//
+//	go test ./processor/tokenlatencyprocessor -run TestWorkedExample -update
 func TestWorkedExample(t *testing.T) {
 	traces, spans := newSpans()
 	span := addStream(spans)
@@ -43,10 +45,6 @@ func TestWorkedExample(t *testing.T) {
 		lines = append(lines, fmt.Sprintf("%-42s %s", name, value))
 	}
 	slices.Sort(lines)
-	example := strings.Join(lines, "\n")
-	t.Log("\n" + example)
-
-	readme, err := os.ReadFile("README.md")
-	require.NoError(t, err)
-	require.Contains(t, string(readme), "```\n"+example+"\n```\n")
+	testenv.RequireTables(t, "processor/tokenlatencyprocessor/README.md",
+		map[string]string{"example": "```\n" + strings.Join(lines, "\n") + "\n```\n"}, nil)
 }
