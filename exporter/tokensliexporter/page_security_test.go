@@ -228,10 +228,11 @@ func FuzzQuery(f *testing.F) {
 	for i, query := range []string{
 		"range=1h&where=gen_ai.request.model=llama", "by=outcome&value=success&value=x&groups=3", "indicator=queue", "cdf=true&by=vantage",
 		"slowest=time_to_first_token&limit=5", "where==&vantage=&outcome=", "%zz", "a;b", "range=24h&range=1h",
+		"dimension=gen_ai.request.model&baseline=a&candidate=b&slo=all&alpha=0.1&tolerance=NaN",
 	} {
 		f.Add(uint8(i), query)
 	}
-	endpoints := []string{"meta", "now", "trends", "distributions", "heatmap", "load", "prompts", "requests", "requests/x"}
+	endpoints := []string{"meta", "now", "trends", "distributions", "heatmap", "load", "prompts", "requests", "requests/x", "compare"}
 	f.Fuzz(func(t *testing.T, endpoint uint8, query string) {
 		status, contentType, body := handler("/api/v1/"+endpoints[int(endpoint)%len(endpoints)], query)
 		require.Contains(t, []int{200, 400, 404}, status, "%s", body)
