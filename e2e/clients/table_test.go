@@ -53,7 +53,7 @@ func leastDisturbed(group []string, calls map[string]seen) string {
 	return least
 }
 
-// resultTable shows true and derived times side by side, one row per library and call.
+// resultTable shows true and derived times side by side, one row per library and call that has any.
 type resultTable struct {
 	libraries int
 	rows      strings.Builder
@@ -65,16 +65,17 @@ func (table *resultTable) add(t *testing.T, l library, requests map[string]serve
 	for _, row := range tableCalls {
 		call := leastDisturbed(row.calls, calls)
 		request := requests[modelPrefix+call]
-		sees, best, ttft, tpot := "sends no span", "-", "-", "-"
-		if s, found := calls[call]; found {
-			sees = s.firstInWords()
-			best = inTable(s.best())
-			ttft = inTable(s.milliseconds("tokenpulse.time_to_first_token"))
-			tpot = inTable(s.milliseconds("tokenpulse.time_per_output_token"))
+		s, found := calls[call]
+		if !found {
+			continue
+		}
+		ttft, tpot := inTable(s.milliseconds("tokenpulse.time_to_first_token")), inTable(s.milliseconds("tokenpulse.time_per_output_token"))
+		if ttft == "-" && tpot == "-" {
+			continue // nothing to compare
 		}
 		fmt.Fprintln(&table.rows, "|", strings.Join([]string{
-			l.name, installedVersion(t, l.name), row.label, sees,
-			inTable(request.firstTokenTruth()), best, ttft, inTable(request.perTokenTruth()), tpot,
+			l.name, installedVersion(t, l.name), row.label, s.firstInWords(),
+			inTable(request.firstTokenTruth()), inTable(s.best()), ttft, inTable(request.perTokenTruth()), tpot,
 		}, " | "), "|")
 	}
 }
