@@ -82,18 +82,13 @@ func startStored(t *testing.T, more ...string) *collector.Collector {
 // streams it restored then.
 func restored(t *testing.T, c *collector.Collector, nth int) (streams string) {
 	t.Helper()
-	const line = "restored open streams from the storage"
 	require.Eventually(t, func() bool {
-		starts := strings.Split(c.Output(t), line)
-		if len(starts) <= nth {
-			return false
-		}
-		_, after, _ := strings.Cut(starts[nth], `"streams": `)
-		streams, _, _ = strings.Cut(after, ",")
-		return true
+		return strings.Count(c.Output(t), "Everything is ready") >= nth
 	}, collector.Patience, 20*time.Millisecond, "the Collector does not start again")
-	c.WaitForListener(t, c.HTTP)
-	c.WaitFor(t, c.MetricsURL())
+	starts := strings.Split(c.Output(t), "restored open streams from the storage")
+	require.Len(t, starts, nth+1, "lines about restored streams")
+	_, after, _ := strings.Cut(starts[nth], `"streams": `)
+	streams, _, _ = strings.Cut(after, ",")
 	return streams
 }
 
@@ -151,7 +146,7 @@ func TestReload_OpenStreamsGoOnWithStorage(t *testing.T) {
 					next = at[s][len(at[s])-1].Add(gap(s, n))
 				}
 				at[s] = append(at[s], next)
-				lines.WriteString(tokenevents.EventLine("chunk", fmt.Sprint("s", s), next, "") + "\n")
+				lines.WriteString(tokenevents.Line("chunk", fmt.Sprint("s", s), next, "") + "\n")
 			}
 			lines.WriteString(end)
 		}
@@ -160,7 +155,7 @@ func TestReload_OpenStreamsGoOnWithStorage(t *testing.T) {
 		require.Zero(t, rejected)
 	}
 	send(0, before, func(s int) bool { return !inPrefill(s) }, func(s int) (string, string) {
-		return tokenevents.EventLine("start", fmt.Sprint("s", s), t0, `,"resource":{"service.name":"chat"},"attributes":{"gen_ai.request.model":"small"}`) + "\n", ""
+		return tokenevents.Line("start", fmt.Sprint("s", s), t0, `,"resource":{"service.name":"chat"},"attributes":{"gen_ai.request.model":"small"}`) + "\n", ""
 	})
 	for reload := range 2 {
 		c.Signal(syscall.SIGHUP)
@@ -175,7 +170,7 @@ func TestReload_OpenStreamsGoOnWithStorage(t *testing.T) {
 	}
 	require.Equal(t, []string{"tokenpulse_streams_open"}, slices.Collect(maps.Keys(exposition.Scrape(t, c))), "no request was judged")
 	send(before, before+after, func(int) bool { return true }, func(s int) (string, string) {
-		return "", tokenevents.EventLine("end", fmt.Sprint("s", s), t0.Add(time.Minute), "") + "\n"
+		return "", tokenevents.Line("end", fmt.Sprint("s", s), t0.Add(time.Minute), "") + "\n"
 	})
 	judged := verdicts()
 	for _, slo := range []string{"each", "first", "all"} {
@@ -258,7 +253,7 @@ func TestKilledCollector_KeepsEveryAcknowledgedEventOfOpenStreams(t *testing.T) 
 			for n := 0; !stopping.Load(); n++ {
 				if len(open) < 20 {
 					s := &storedStream{id: fmt.Sprintf("s%d-%d", sender, n)}
-					rejected, _ := deliver(tokenevents.EventLine("start", s.id, t0, fmt.Sprintf(`,"attributes":{"stream":%q}`, s.id)) + "\n")
+					rejected, _ := deliver(tokenevents.Line("start", s.id, t0, fmt.Sprintf(`,"attributes":{"stream":%q}`, s.id)) + "\n")
 					s.rejected = rejected > 0
 					open, all[sender] = append(open, s), append(all[sender], s)
 				}
@@ -266,11 +261,11 @@ func TestKilledCollector_KeepsEveryAcknowledgedEventOfOpenStreams(t *testing.T) 
 				s := open[at]
 				if r.IntN(40) == 0 {
 					s.endSent = true
-					_, s.endTwice = deliver(tokenevents.EventLine("end", s.id, t0.Add(time.Minute), "") + "\n")
+					_, s.endTwice = deliver(tokenevents.Line("end", s.id, t0.Add(time.Minute), "") + "\n")
 					open = slices.Delete(open, at, at+1)
 					continue
 				}
-				line := tokenevents.EventLine("chunk", s.id, t0.Add(time.Duration(s.chunks+1)*10*time.Millisecond), fmt.Sprintf(`,"seq":%d,"tokens":2`, s.chunks)) + "\n"
+				line := tokenevents.Line("chunk", s.id, t0.Add(time.Duration(s.chunks+1)*10*time.Millisecond), fmt.Sprintf(`,"seq":%d,"tokens":2`, s.chunks)) + "\n"
 				rejected, _ := deliver(line)
 				s.rejected = s.rejected || rejected > 0
 				s.chunks++
@@ -292,7 +287,7 @@ func TestKilledCollector_KeepsEveryAcknowledgedEventOfOpenStreams(t *testing.T) 
 	for _, ofSender := range all {
 		for _, s := range ofSender {
 			if !s.endSent {
-				rejected, _ := deliver(tokenevents.EventLine("end", s.id, t0.Add(time.Minute), "") + "\n")
+				rejected, _ := deliver(tokenevents.Line("end", s.id, t0.Add(time.Minute), "") + "\n")
 				require.Zero(t, rejected, s.id)
 			}
 		}
