@@ -162,9 +162,9 @@ func soakMessage(id, model string, ended bool) *tokenpulsev1.ExportTokenStreamsR
 
 func soakLines(id, model string) []string {
 	begin := time.Now().Add(-time.Second)
-	lines := []string{tokenevents.EventLine("start", id, begin, fmt.Sprintf(`,"attributes":{"gen_ai.request.model":%q}`, model))}
-	lines = append(lines, tokenevents.ChunkLines(id, begin, 1, 20)...)
-	return append(lines, tokenevents.EventLine("end", id, begin.Add(time.Second), ""))
+	lines := []string{tokenevents.Line("start", id, begin, fmt.Sprintf(`,"attributes":{"gen_ai.request.model":%q}`, model))}
+	lines = append(lines, tokenevents.Chunks(id, begin, 1, 20)...)
+	return append(lines, tokenevents.Line("end", id, begin.Add(time.Second), ""))
 }
 
 func (l *soakLoad) postStream(ctx context.Context, id, model string) (accepted bool) {

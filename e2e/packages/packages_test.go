@@ -136,7 +136,7 @@ func TestPackage_ServesThePageKeepsItsStateAndLeavesNoTrace(t *testing.T) {
 	appendTo(t, packageConfig, "# changed\n")
 
 	half := map[judged.BudgetGauge]float64{}
-	for _, model := range judged.RestartModels {
+	for _, model := range judged.Models {
 		for _, slo := range []string{"ttft", "tpot"} {
 			half[judged.BudgetGauge{Model: model, SLO: slo}] = 0.5
 		}

@@ -100,13 +100,13 @@ func (s *faultySenders) postLines(lines ...string) (status int) {
 // chunks without tokens.
 func (s *faultySenders) sendWhole() {
 	id, begin := s.newID("whole"), time.Now().Add(-time.Second)
-	lines := []string{tokenevents.EventLine("start", id, begin, `,"attributes":{"`+extraEvents+`":4}`)}
-	lines = append(lines, tokenevents.ChunkLines(id, begin, 1, 8)...)
-	lines = append(lines, tokenevents.ChunkLines(id, begin, 3, 2)...)
+	lines := []string{tokenevents.Line("start", id, begin, `,"attributes":{"`+extraEvents+`":4}`)}
+	lines = append(lines, tokenevents.Chunks(id, begin, 1, 8)...)
+	lines = append(lines, tokenevents.Chunks(id, begin, 3, 2)...)
 	lines = append(lines,
-		tokenevents.EventLine("chunk", id, begin.Add(time.Millisecond), `,"tokens":0`),
-		tokenevents.EventLine("scheduled", id, begin, ""),
-		tokenevents.EventLine("end", id, begin.Add(time.Second), ""))
+		tokenevents.Line("chunk", id, begin.Add(time.Millisecond), `,"tokens":0`),
+		tokenevents.Line("scheduled", id, begin, ""),
+		tokenevents.Line("end", id, begin.Add(time.Second), ""))
 	if s.postLines(lines...) == http.StatusOK && rand.IntN(4) == 0 {
 		s.postLines(lines...)
 	}
@@ -116,10 +116,10 @@ func (s *faultySenders) sendWhole() {
 // two, with and without an end.
 func (s *faultySenders) sendLong() {
 	id, begin := s.newID("long"), time.Now().Add(-time.Second)
-	lines := append([]string{tokenevents.EventLine("start", id, begin, "")}, tokenevents.ChunkLines(id, begin, 1, 30)...)
-	rest := tokenevents.ChunkLines(id, begin, 31, 30)
+	lines := append([]string{tokenevents.Line("start", id, begin, "")}, tokenevents.Chunks(id, begin, 1, 30)...)
+	rest := tokenevents.Chunks(id, begin, 31, 30)
 	if rand.IntN(2) == 0 {
-		rest = append(rest, tokenevents.EventLine("end", id, begin.Add(time.Second), ""))
+		rest = append(rest, tokenevents.Line("end", id, begin.Add(time.Second), ""))
 	}
 	if rand.IntN(2) == 0 {
 		s.postLines(append(lines, rest...)...)
@@ -134,13 +134,13 @@ func (s *faultySenders) sendUnreadable() {
 	id, begin := s.newID("good"), time.Now().Add(-time.Second)
 	s.postLines(
 		`{"event":`,
-		tokenevents.EventLine("chunk", "never-started", begin, ""),
-		tokenevents.EventLine("nonsense", id, begin, ""),
-		tokenevents.EventLine("start", id, begin, ""),
-		tokenevents.EventLine("chunk", id, begin.Add(48*time.Hour), ""),
-		tokenevents.EventLine("chunk", id, begin.Add(time.Millisecond), `,"note":"`+strings.Repeat("x", 70<<10)+`"`),
-		tokenevents.EventLine("chunk", id, begin.Add(time.Millisecond), ""),
-		tokenevents.EventLine("end", id, begin.Add(time.Second), ""))
+		tokenevents.Line("chunk", "never-started", begin, ""),
+		tokenevents.Line("nonsense", id, begin, ""),
+		tokenevents.Line("start", id, begin, ""),
+		tokenevents.Line("chunk", id, begin.Add(48*time.Hour), ""),
+		tokenevents.Line("chunk", id, begin.Add(time.Millisecond), `,"note":"`+strings.Repeat("x", 70<<10)+`"`),
+		tokenevents.Line("chunk", id, begin.Add(time.Millisecond), ""),
+		tokenevents.Line("end", id, begin.Add(time.Second), ""))
 	s.post("application/x-protobuf", "\xff\xff\xff", 1)
 	s.post("application/json", "{", 1)
 }
@@ -148,7 +148,7 @@ func (s *faultySenders) sendUnreadable() {
 // sendAbandoned opens streams that never end.
 func (s *faultySenders) sendAbandoned() {
 	id, begin := s.newID("abandoned"), time.Now().Add(-time.Second)
-	s.postLines(append([]string{tokenevents.EventLine("start", id, begin, "")}, tokenevents.ChunkLines(id, begin, 1, 2)...)...)
+	s.postLines(append([]string{tokenevents.Line("start", id, begin, "")}, tokenevents.Chunks(id, begin, 1, 2)...)...)
 }
 
 // sendStarts opens many streams in one request, with attributes of a size, until a limit
@@ -158,7 +158,7 @@ func (s *faultySenders) sendStarts(streams, size int) {
 	for range 20 {
 		var lines []string
 		for range streams {
-			lines = append(lines, tokenevents.EventLine("start", s.newID("start"), time.Now(), attributes))
+			lines = append(lines, tokenevents.Line("start", s.newID("start"), time.Now(), attributes))
 		}
 		if s.stopped() || s.post("application/x-ndjson", strings.Join(lines, "\n")+"\n", streams) != http.StatusOK {
 			return
@@ -235,7 +235,7 @@ func (s *faultySenders) breakOff() {
 		return
 	}
 	id, begin := s.newID("cut"), time.Now().Add(-time.Second)
-	lines := append([]string{tokenevents.EventLine("start", id, begin, "")}, tokenevents.ChunkLines(id, begin, 1, 9)...)
+	lines := append([]string{tokenevents.Line("start", id, begin, "")}, tokenevents.Chunks(id, begin, 1, 9)...)
 	s.begun.Add(int64(len(lines)))
 	s.brokenOff.Add(int64(len(lines)))
 	connection, err := net.Dial("tcp", s.collector.HTTP)

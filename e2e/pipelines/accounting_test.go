@@ -250,7 +250,7 @@ func (a *accounting) throughFaults(t *testing.T) {
 // postOnce sends a whole stream without a retry.
 func (s *faultySenders) postOnce() {
 	id := s.newID("once")
-	s.post("application/x-ndjson", tokenevents.EventLine("start", id, time.Now(), "")+"\n"+tokenevents.EventLine("end", id, time.Now(), "")+"\n", 2)
+	s.post("application/x-ndjson", tokenevents.Line("start", id, time.Now(), "")+"\n"+tokenevents.Line("end", id, time.Now(), "")+"\n", 2)
 }
 
 // faultsMissing returns the faults that did not happen yet.

@@ -104,11 +104,11 @@ func (s *sentRequests) send(t *testing.T, address string, round int, failing boo
 		}
 		id, begin := fmt.Sprint("r", n), time.Now().Add(-50*time.Millisecond)
 		hash := n * 2654435761 >> 7 // spreads failures over all labels
-		lines.WriteString(tokenevents.EventLine("start", id, begin, fmt.Sprintf(
+		lines.WriteString(tokenevents.Line("start", id, begin, fmt.Sprintf(
 			`,"resource":{"service.name":"chat","service.version":"1.%d"},"attributes":{"gen_ai.request.model":"m","gen_ai.provider.name":"vllm","gen_ai.operation.name":"chat","tenant.id":"t%d","server.address":"engine-%d","gen_ai.usage.input_tokens":%d%s}`,
 			hash%2, hash/2%40, hash/80%4, []int{100, 5000, 20000, 60000}[hash/320%4], failure)) + "\n")
-		lines.WriteString(tokenevents.EventLine("chunk", id, begin.Add(20*time.Millisecond), "") + "\n")
-		lines.WriteString(tokenevents.EventLine("end", id, begin.Add(50*time.Millisecond), end) + "\n")
+		lines.WriteString(tokenevents.Line("chunk", id, begin.Add(20*time.Millisecond), "") + "\n")
+		lines.WriteString(tokenevents.Line("end", id, begin.Add(50*time.Millisecond), end) + "\n")
 	}
 	rejected, err := tokenevents.PostLines(address, lines.String())
 	now := time.Now()

@@ -110,7 +110,7 @@ func (r llmRequest) write(to io.Writer, begin time.Time) {
 	engine("start", arrived, fmt.Sprintf(`,"trace_id":%q,"parent_span_id":%q,"vantage":"engine","resource":{"service.name":%q}`, r.traceID(), id, r.engine))
 	engine("scheduled", arrived+queued, "")
 	for _, observer := range []struct {
-		write tokenevents.EventWriter
+		write tokenevents.Writer
 		usage string
 	}{{client, r.usage()}, {engine, ""}} {
 		if r.failure != "" {

@@ -198,7 +198,7 @@ func TestStreamsOpen_AlertOnTheReplicaThatBeginsNoAnswer(t *testing.T) {
 	for name, setup := range installedSetups(t) {
 		servers[name] = promserver.Run(t, setup.program, config, "--enable-feature", setup.flags)
 	}
-	start := func(to io.Writer, stream, requested, server string, at time.Time) tokenevents.EventWriter {
+	start := func(to io.Writer, stream, requested, server string, at time.Time) tokenevents.Writer {
 		event := tokenevents.EventsOf(to, stream, at)
 		event("start", 0, fmt.Sprintf(`,"vantage":"client","attributes":{"gen_ai.request.model":%q,"server.address":%q}`, requested, server))
 		return event

@@ -54,7 +54,7 @@ func TestReload_GoesOnWhenTheBackendIsDown(t *testing.T) {
 			series, open := collector.FreeAddress(t), collector.FreeAddress(t)
 			c := collector.Start(t, collector.WriteFile(t, t.TempDir(), "config.yaml", fmt.Sprintf(withoutBackend, backend, series, open)))
 			begin := time.Now().Add(-time.Second)
-			ended := []string{tokenevents.EventLine("start", "s", begin, ""), tokenevents.EventLine("chunk", "s", begin, ""), tokenevents.EventLine("end", "s", begin.Add(time.Second), "")}
+			ended := []string{tokenevents.Line("start", "s", begin, ""), tokenevents.Line("chunk", "s", begin, ""), tokenevents.Line("end", "s", begin.Add(time.Second), "")}
 			for address, lines := range map[string][]string{c.HTTP: ended, series: ended, open: ended[:2]} {
 				_, err := tokenevents.PostLines(address, strings.Join(lines, "\n")+"\n")
 				require.NoError(t, err)

@@ -249,7 +249,7 @@ func TestKilledCollector_RestoresErrorBudgetsFromStorage(t *testing.T) {
 	collector.Setenv(t, "METRICS_FILE", filepath.Join(t.TempDir(), "second.jsonl"))
 	c = c.Again(t)
 	want := gaugesOf(rounds[0])
-	require.Len(t, want, len(judged.RestartModels)*len(restartObjectives)*(len(burnWindows)+1))
+	require.Len(t, want, len(judged.Models)*len(restartObjectives)*(len(burnWindows)+1))
 	requireGauges(t, want, judged.ScrapedGauges(t, c), "scraped after the first kill")
 	requireGauges(t, want, firstSentGauges(t, collector.Getenv(t, "METRICS_FILE")), "sent after the first kill")
 	requireZeroCounters(t, c)
@@ -282,7 +282,7 @@ func TestKilledCollector_RestoresErrorBudgetsFromStorage(t *testing.T) {
 	scraped, sent := judged.ScrapedGauges(t, c), firstSentGauges(t, collector.Getenv(t, "METRICS_FILE"))
 	before := slices.Concat(rounds[0], rounds[1])
 	var restored []judged.SentRequest
-	for _, model := range judged.RestartModels {
+	for _, model := range judged.Models {
 		restored = append(restored, requestsBehind(t, before, model, scraped, acceptedBefore)...)
 		requestsBehind(t, before, model, sent, acceptedBefore)
 	}
@@ -324,7 +324,7 @@ func requireGauges(t *testing.T, want, got map[judged.BudgetGauge]float64, when 
 func requireZeroCounters(t *testing.T, c *collector.Collector) {
 	t.Helper()
 	counters := exposition.Scrape(t, c)["tokenpulse_slo_requests_total"].GetMetric()
-	require.Len(t, counters, len(judged.RestartModels)*len(restartObjectives)*3)
+	require.Len(t, counters, len(judged.Models)*len(restartObjectives)*3)
 	for _, counter := range counters {
 		require.Zero(t, counter.GetCounter().GetValue(), "%v", counter.GetLabel())
 	}
@@ -346,7 +346,7 @@ func requireCountersInPrometheus(t *testing.T, server *promserver.Server, rounds
 	}
 	least := countVerdicts(slices.Concat(rounds[0], scraped, rounds[2]))
 	verdicts := server.AllSeries(t, "tokenpulse_slo_requests_total")
-	require.Len(t, verdicts, len(judged.RestartModels)*len(restartObjectives)*3)
+	require.Len(t, verdicts, len(judged.Models)*len(restartObjectives)*3)
 	for _, s := range verdicts {
 		key, verdict := [2]string{s.Metric["gen_ai_request_model"], s.Metric["slo"]}, s.Metric["verdict"]
 		first, increase, resets := increase(t, &s)

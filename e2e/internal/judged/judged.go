@@ -28,23 +28,22 @@ type Kind struct {
 	NotEligible []string
 }
 
-// Fine meets every SLO.
-var Fine = Kind{chunks: []time.Duration{200 * time.Millisecond, 220 * time.Millisecond, 240 * time.Millisecond}, Good: []string{"first", "each", "all"}}
+// Requests by what they breach, of the SLOs first, each and all.
+var (
+	// Fine meets every SLO.
+	Fine = Kind{chunks: []time.Duration{200 * time.Millisecond, 220 * time.Millisecond, 240 * time.Millisecond}, Good: []string{"first", "each", "all"}}
+	// SlowFirst breaches the SLO of the first token.
+	SlowFirst = Kind{chunks: []time.Duration{2 * time.Second, 2020 * time.Millisecond}, Good: []string{"each"}, Bad: []string{"first", "all"}}
+	// SlowTokens breaches the SLO of each token.
+	SlowTokens = Kind{chunks: []time.Duration{200 * time.Millisecond, 300 * time.Millisecond}, Good: []string{"first"}, Bad: []string{"each", "all"}}
+	// OneToken has no time per output token to judge.
+	OneToken = Kind{chunks: []time.Duration{200 * time.Millisecond}, Good: []string{"first", "all"}, NotEligible: []string{"each"}}
+	// NoToken fails before its first token.
+	NoToken = Kind{Failed: true, Bad: []string{"first", "each", "all"}}
+)
 
-// SlowFirst breaches the SLO of the first token.
-var SlowFirst = Kind{chunks: []time.Duration{2 * time.Second, 2020 * time.Millisecond}, Good: []string{"each"}, Bad: []string{"first", "all"}}
-
-// SlowTokens breaches the SLO of each token.
-var SlowTokens = Kind{chunks: []time.Duration{200 * time.Millisecond, 300 * time.Millisecond}, Good: []string{"first"}, Bad: []string{"each", "all"}}
-
-// OneToken has no time per output token to judge.
-var OneToken = Kind{chunks: []time.Duration{200 * time.Millisecond}, Good: []string{"first", "all"}, NotEligible: []string{"each"}}
-
-// NoToken fails before its first token.
-var NoToken = Kind{Failed: true, Bad: []string{"first", "each", "all"}}
-
-// RestartModels are the models of the requests, in turn.
-var RestartModels = []string{"small", "large"}
+// Models are the models of the requests, in turn.
+var Models = []string{"small", "large"}
 
 // SentRequest is a request that the Collector acknowledged or may have received.
 type SentRequest struct {
@@ -64,7 +63,7 @@ type Sender struct {
 // Send sends the next request. It returns the request with an error, too.
 func (s *Sender) Send(k Kind) (sent SentRequest, err error) {
 	s.number++
-	sent = SentRequest{Kind: k, Model: RestartModels[s.number%len(RestartModels)]}
+	sent = SentRequest{Kind: k, Model: Models[s.number%len(Models)]}
 	start := time.Now().Add(-5 * time.Second)
 	var body strings.Builder
 	line := func(event string, after time.Duration, more string) {

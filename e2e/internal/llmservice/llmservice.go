@@ -10,6 +10,18 @@ import (
 	"testing"
 )
 
+// The service answers in the format of OpenAI.
+const (
+	// ChatPath is answered with chunks of ChatChunk, and ChatEnd.
+	ChatPath = "/v1/chat/completions"
+	// ChatAsked is the body of a request for a streamed answer.
+	ChatAsked = `{"model":"asked","stream":true,"messages":[{"role":"user","content":"go"}]}`
+	// ChatChunk is an event with one word of an answer.
+	ChatChunk = `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"served","choices":[{"index":0,"delta":{"content":"word"},"finish_reason":null}]}` + "\n\n"
+	// ChatEnd are the last events of an answer.
+	ChatEnd = `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"served","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n"
+)
+
 // Start starts an LLM service of the test.
 func Start(t *testing.T, answer http.HandlerFunc) *httptest.Server {
 	t.Helper()
@@ -17,18 +29,6 @@ func Start(t *testing.T, answer http.HandlerFunc) *httptest.Server {
 	t.Cleanup(server.Close)
 	return server
 }
-
-// ChatAsked is the body of a request for a streamed answer.
-const ChatAsked = `{"model":"asked","stream":true,"messages":[{"role":"user","content":"go"}]}`
-
-// ChatChunk is an event with one word of an answer.
-const ChatChunk = `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"served","choices":[{"index":0,"delta":{"content":"word"},"finish_reason":null}]}` + "\n\n"
-
-// ChatEnd are the last events of an answer.
-const ChatEnd = `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"served","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n"
-
-// ChatPath is answered in the format of OpenAI, with chunks of ChatChunk, and ChatEnd.
-const ChatPath = "/v1/chat/completions"
 
 // WriteChunks writes chunks one by one.
 func WriteChunks(w http.ResponseWriter, chunks int) {

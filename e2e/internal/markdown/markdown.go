@@ -24,6 +24,15 @@ func Read(t *testing.T, file string) string {
 	return string(text)
 }
 
+var (
+	// Link matches a link to a file, an anchor, or both.
+	Link    = regexp.MustCompile(`\]\(([^)#: ]*)(?:#([^) ]*))?\)`)
+	heading = regexp.MustCompile(`(?m)^#+ +(.*)$`)
+	named   = regexp.MustCompile(`<a id="([^"]*)">`)
+	// notInAnchor matches what a heading's anchor leaves out.
+	notInAnchor = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
+
 // Anchors returns the anchors of a document: those that GitHub gives to its headings, and
 // those that it names, such as rows of a table.
 func Anchors(text string) map[string]bool {
@@ -37,9 +46,6 @@ func Anchors(text string) map[string]bool {
 	}
 	return all
 }
-
-// Link matches a link to a file, an anchor, or both.
-var Link = regexp.MustCompile(`\]\(([^)#: ]*)(?:#([^) ]*))?\)`)
 
 // TableRows returns the cells of the rows of all tables in a page, without head rows.
 func TableRows(page string) (rows [][]string) {
@@ -55,10 +61,3 @@ func TableRows(page string) (rows [][]string) {
 	}
 	return rows
 }
-
-var heading = regexp.MustCompile(`(?m)^#+ +(.*)$`)
-
-var named = regexp.MustCompile(`<a id="([^"]*)">`)
-
-// notInAnchor matches what a heading's anchor leaves out.
-var notInAnchor = regexp.MustCompile(`[^\p{L}\p{N} _-]`)

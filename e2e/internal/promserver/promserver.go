@@ -36,11 +36,11 @@ scrape_configs:
 // Run starts a server with a configuration.
 func Run(t *testing.T, program, config string, flags ...string) *Server {
 	t.Helper()
-	return servePrometheus(t, program, t.TempDir(), config, flags...)
+	return serve(t, program, t.TempDir(), config, flags...)
 }
 
-// servePrometheus runs Prometheus with the data in a folder.
-func servePrometheus(t *testing.T, program, data, config string, flags ...string) *Server {
+// serve runs Prometheus with the data in a folder.
+func serve(t *testing.T, program, data, config string, flags ...string) *Server {
 	t.Helper()
 	p := &Server{Address: collector.FreeAddress(t)}
 	p.Process = collector.StartProcess(t, program, append([]string{

@@ -18,25 +18,25 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/testenv/reference"
 )
 
-// EventWriter writes an event of a stream, at a time since the beginning of the traffic.
-type EventWriter func(kind string, at time.Duration, more string)
+// Writer writes an event of a stream, at a time since the beginning of the traffic.
+type Writer func(kind string, at time.Duration, more string)
 
 // EventsOf returns a function that writes events of one stream.
-func EventsOf(to io.Writer, stream string, begin time.Time) EventWriter {
+func EventsOf(to io.Writer, stream string, begin time.Time) Writer {
 	return func(kind string, at time.Duration, more string) {
 		fmt.Fprintf(to, `{"event":%q,"stream_id":%q,"time_unix_nano":%d%s}`+"\n", kind, stream, begin.Add(at).UnixNano(), more)
 	}
 }
 
-// EventLine returns an event as a line of NDJSON.
-func EventLine(event, id string, at time.Time, more string) string {
+// Line returns an event as a line of NDJSON.
+func Line(event, id string, at time.Time, more string) string {
 	return fmt.Sprintf(`{"event":%q,"stream_id":%q,"time_unix_nano":"%d"%s}`, event, id, at.UnixNano(), more)
 }
 
-// ChunkLines returns chunks numbered from first.
-func ChunkLines(id string, begin time.Time, first, count int) (lines []string) {
+// Chunks returns chunks numbered from first.
+func Chunks(id string, begin time.Time, first, count int) (lines []string) {
 	for i := first; i < first+count; i++ {
-		lines = append(lines, EventLine("chunk", id, begin.Add(time.Duration(i)*time.Millisecond), fmt.Sprintf(`,"seq":%d`, i)))
+		lines = append(lines, Line("chunk", id, begin.Add(time.Duration(i)*time.Millisecond), fmt.Sprintf(`,"seq":%d`, i)))
 	}
 	return lines
 }
