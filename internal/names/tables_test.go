@@ -155,7 +155,8 @@ var traceAttributes = append(numberRows(numbers.ID.OfTrace), []attribute{
 
 // standardAttributes documents the attributes of the OpenTelemetry conventions that
 // tokenpulse writes.
-var standardAttributes = append(numberRows(isStandard), []attribute{
+var standardAttributes = append(numberRows(func(id numbers.ID) bool { return isStandard(id) && id.Row().Modality == "" }), []attribute{
+	{"gen_ai.usage.<modality>.<type>_tokens", typeInt, tokens, byTap, "Reported `input`, `output` or `cache_read.input` tokens of modality `text`, `image` or `audio`. Missing when 0."},
 	{names.GenAIOperationName, typeString, "", byTapToo, "Operation, such as `chat`."},
 	{names.GenAIProviderName, typeString, "", byTapToo, "Provider of the model."},
 	{names.GenAIRequestModel, typeString, "", byTapToo, "Requested model. If the span names only the model of the response (`gen_ai.response.model`), that one."},

@@ -61,7 +61,7 @@ func TestSourcesDocument_IsComplete(t *testing.T) {
 func systemsTables(t *testing.T) (systems, estimates string) {
 	t.Helper()
 	var table, reasons strings.Builder
-	table.WriteString("| system | `tokenpulse.source` | `tokenpulse.vantage` | what you get | setting for more |\n|---|---|---|---|---|\n")
+	table.WriteString("| system | source, vantage | what you get | setting for more |\n|---|---|---|---|\n")
 	reasons.WriteString("| mark | estimate |\n|---|---|\n")
 	marks := map[string]int{} // by reason
 	for _, row := range sourceRows {
@@ -82,7 +82,7 @@ func systemsTables(t *testing.T) (systems, estimates string) {
 			explained = append(explained, r.numbers...)
 		}
 		require.ElementsMatch(t, s.estimated, explained, "estimated numbers and their reasons: %s", row.system)
-		writeRow(&table, row.system, s.source, s.vantage, s.list(func(number string) string {
+		writeRow(&table, row.system, s.source+", "+s.vantage, s.list(func(number string) string {
 			if markOf[number] == 0 {
 				return number
 			}
@@ -95,10 +95,10 @@ func systemsTables(t *testing.T) (systems, estimates string) {
 func casesTable(t *testing.T) string {
 	t.Helper()
 	var table strings.Builder
-	table.WriteString("| call | vantage | `tokenpulse.outcome` | what you get |\n|---|---|---|---|\n")
+	table.WriteString("| call | vantage, outcome | what you get |\n|---|---|---|\n")
 	for _, row := range caseRows {
 		s := onlySummary(t, row.folder)
-		writeRow(&table, row.situation, s.vantage, s.outcome, s.list(func(number string) string {
+		writeRow(&table, row.situation, s.vantage+", "+s.outcome, s.list(func(number string) string {
 			if slices.Contains(s.estimated, number) {
 				return "≈ " + number
 			}
