@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/golden"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
+	"github.com/tokenpulse/tokenpulse/internal/testenv/golden"
 )
 
 // generalReaders counts the readers at the end of the table. They read spans that no
@@ -59,8 +59,7 @@ func TestReaders_AtMostOneClaimsASpan(t *testing.T) {
 	require.NotEmpty(t, cases)
 	claimed := map[string]bool{}
 	for _, file := range cases {
-		traces, err := golden.ReadTraces(file)
-		require.NoError(t, err)
+		traces := golden.ReadTraces(t, file)
 		eachSpan(traces, func(scope string, span ptrace.Span) {
 			specific, _ := claimants(scope, span)
 			require.LessOrEqual(t, len(specific), 1, "%s: span %q is claimed by %v", file, span.Name(), specific)

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/golden"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/testenv/golden"
 )
 
 // modelCalls returns batches of n model calls, by source.
@@ -25,8 +25,7 @@ func modelCalls(tb testing.TB, n int) map[string]ptrace.Traces {
 		names.SourceSemconv: "semconv_dotnet", names.SourceVercelAI: "vercel_ai_v7_legacy",
 		names.SourceOpenLLMetry: "openllmetry_python", names.SourceVLLM: "vllm_one_token",
 	} {
-		one, err := golden.ReadTraces(filepath.Join("testdata", folder, "input.yaml"))
-		require.NoError(tb, err)
+		one := golden.ReadTraces(tb, filepath.Join("testdata", folder, "input.yaml"))
 		span := onlySpan(tb, one)
 		if source == names.SourceOpenLLMetry { // as many events as SDKs keep
 			for events := span.Events(); events.Len() < 128; {

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/golden"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/testenv/golden"
 )
 
 // scopedSpan is a span and the name of its scope.
@@ -42,8 +42,7 @@ func readVocabulary(tb testing.TB) *vocabulary {
 	require.NoError(tb, err)
 	words := &vocabulary{events: []string{"llm.content.completion.chunk", "gen_ai.first_token", "first_token", "llm.last_token"}}
 	for _, input := range inputs {
-		traces, err := golden.ReadTraces(input)
-		require.NoError(tb, err)
+		traces := golden.ReadTraces(tb, input)
 		for _, resourceSpans := range traces.ResourceSpans().All() {
 			for _, scopeSpans := range resourceSpans.ScopeSpans().All() {
 				for _, span := range scopeSpans.Spans().All() {

@@ -14,8 +14,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/golden"
-	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/pdatatest/ptracetest"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/confmap/confmaptest"
 	"go.opentelemetry.io/collector/consumer/consumertest"
@@ -29,6 +27,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 	"github.com/tokenpulse/tokenpulse/internal/source"
+	"github.com/tokenpulse/tokenpulse/internal/testenv/golden"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
@@ -48,10 +47,8 @@ func TestGolden(t *testing.T) {
 	for _, input := range folders {
 		folder := filepath.Dir(input)
 		t.Run(filepath.Base(folder), func(t *testing.T) {
-			traces, err := golden.ReadTraces(input)
-			require.NoError(t, err)
-			expected, err := golden.ReadTraces(filepath.Join(folder, "expected.yaml"))
-			require.NoError(t, err)
+			traces := golden.ReadTraces(t, input)
+			expected := golden.ReadTraces(t, filepath.Join(folder, "expected.yaml"))
 
 			for _, span := range spansOf(traces) {
 				packTimeline(t, span.Attributes())
@@ -78,7 +75,7 @@ func TestGolden(t *testing.T) {
 					describeBytes(t, span.Attributes())
 					settle(spansOf(expected)[i], span)
 				}
-				require.NoError(t, ptracetest.CompareTraces(expected, actual), "detail: %s", detail)
+				golden.RequireEqual(t, expected, actual, "detail: "+detail)
 			}
 		})
 	}
@@ -122,8 +119,7 @@ func removeOthers(expected, actual pcommon.Map) {
 
 // One case states each number, its value computed by hand.
 func TestGolden_OneCaseStatesEveryNumber(t *testing.T) {
-	expected, err := golden.ReadTraces(filepath.Join("testdata", everyNumber, "expected.yaml"))
-	require.NoError(t, err)
+	expected := golden.ReadTraces(t, filepath.Join("testdata", everyNumber, "expected.yaml"))
 	for id := range numbers.Count {
 		stated := slices.ContainsFunc(spansOf(expected), func(span ptrace.Span) bool {
 			_, ok := span.Attributes().Get(id.Attribute())
@@ -172,8 +168,7 @@ func TestGolden_CoversEverySource(t *testing.T) {
 	require.NoError(t, err)
 	seen := map[string]bool{}
 	for _, file := range folders {
-		expected, err := golden.ReadTraces(file)
-		require.NoError(t, err)
+		expected := golden.ReadTraces(t, file)
 		for _, span := range spansOf(expected) {
 			name, ok := span.Attributes().Get(names.Source)
 			if !ok {

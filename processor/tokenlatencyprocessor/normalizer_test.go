@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/golden"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/testenv/golden"
 )
 
 // normalized lists renames that the documentation of contrib's gen_ai_normalizer processor has for
@@ -60,8 +60,7 @@ func TestNormalizer_BehindTokenLatencyChangesNoNumber(t *testing.T) {
 	for _, folder := range []string{"openinference_python", "openinference_responses", "openllmetry_python", "openllmetry_old_names"} {
 		numbers := map[string]map[string]any{}
 		for _, order := range []string{"none", before, after, beforeWithRemoval} {
-			traces, err := golden.ReadTraces(filepath.Join("testdata", folder, "input.yaml"))
-			require.NoError(t, err)
+			traces := golden.ReadTraces(t, filepath.Join("testdata", folder, "input.yaml"))
 			if order == before || order == beforeWithRemoval {
 				normalize(traces, order == beforeWithRemoval)
 			}

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/golden"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/processor/processortest"
@@ -20,6 +19,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
+	"github.com/tokenpulse/tokenpulse/internal/testenv/golden"
 )
 
 // The tables of docs/sources.md show the result of processing the spans in testdata. To update them:
@@ -160,8 +160,7 @@ func onlySummary(t *testing.T, folder string) summary {
 // summariesOf returns the summary of each model call in a folder.
 func summariesOf(t *testing.T, folder string) []summary {
 	t.Helper()
-	traces, err := golden.ReadTraces(filepath.Join("testdata", folder, "input.yaml"))
-	require.NoError(t, err)
+	traces := golden.ReadTraces(t, filepath.Join("testdata", folder, "input.yaml"))
 	for _, span := range spansOf(traces) {
 		packTimeline(t, span.Attributes())
 	}
