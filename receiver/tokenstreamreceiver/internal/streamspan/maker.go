@@ -2,6 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package streamspan turns finished streams into spans.
+//
+// In a metrics pipeline, spans only serve to look at single requests. A stream outside of
+// spans::share that breaches no SLO is not built: a sampler behind the receiver would drop spans
+// that are already built, and exemplars would refer to dropped ones. The threshold in tracestate
+// is that of the rule which kept the span, 0 for a breach, because a consumer that weights spans
+// would otherwise count breaches too often. The price is that a stream outside of the share is
+// walked twice, to judge it and to record it.
 package streamspan
 
 import (
