@@ -110,7 +110,7 @@ var spanAttributes = slices.Concat([]attribute{
 	{names.Outcome, typeString, "", byAll, "`success`, `error`, `cancelled` or `incomplete`."},
 	{names.Estimated, typeStrings, "", byProcessor, "Attributes of this span that are estimates or bounds, without `tokenpulse.`."},
 	{names.Unmeasured, typeStrings, "", byProcessor, "Why a time to first token or a time per output token is missing, such as `time_per_output_token=buffered`. [Reasons](sources.md#missing-latencies)."},
-	{names.Buffered, typeBool, "", byProcessor, "True when something between engine and observer held the stream back. Time per output token and inter-token latency are then missing."},
+	{names.Buffered, typeBool, "", byProcessor, "True when something between engine and observer [held the stream back](definitions.md#edge-cases)."},
 }, numberRows(func(id numbers.ID) bool { return !isStandard(id) && !id.OfTrace() }), []attribute{
 	{names.StalledAtEnd, typeBool, "", byProcessor, "True when the client cancelled during a stall: the request is bad for `all`."},
 
@@ -123,7 +123,7 @@ var spanAttributes = slices.Concat([]attribute{
 	{names.Cut, typeString, "", byReceivers, "`collector` when the Collector ended the stream: at a shutdown, a reload, or a limit of token_tap. No SLO judges such a request."},
 	{names.Repeated, typeString, "", byProcessor, "ID of the span that counts for the same request, which another instrumentation sent. Needs `join` or `roll_up`."},
 	{names.Untimed, typeString, "", byTap, "Why the tokens of the answer have no times: `whole` (it came in one piece), `replayed` (it was generated before), `unparsed` (an event before the first known token was too long) or `tokenless` (it is complete without a token)."},
-	{names.Uncounted, typeBool, "", byTap, "True when each chunk counts as at least one token, because the service reported neither usage nor the tokens of every chunk. Numbers that depend on the number of tokens are then estimates."},
+	{names.Uncounted, typeBool, "", byTap, "True when each chunk counts as at least one token, because the service reported neither usage nor the tokens of every chunk."},
 	{names.Unparsed, typeStrings, "", byTap, "What could not be read of an answer: `content_encoding`, `corrupt`, `format`, `invalid`, `memory` (beyond `max_memory_mib`), `panic` or `too_long`. It was forwarded."},
 	{names.Aggregated, typeBool, "", byReceiver, "True when the receiver adds the request to series itself. `token_sli` then counts it nowhere: in no metric, verdict or budget."},
 
@@ -135,9 +135,9 @@ var spanAttributes = slices.Concat([]attribute{
 
 // sloAttributes documents the attributes with the verdicts on a model call.
 var sloAttributes = []attribute{
-	{names.SLOMet, typeStrings, "", byProcessor, "SLOs whose indicator is at or under the threshold. For `outcome`: on a `success`."},
-	{names.SLOBreached, typeStrings, "", byProcessor, "SLOs whose indicator is over the threshold, or missing when the outcome is not `success`. For `outcome`: on `error` and `incomplete`. With `client_errors: bad`: on client mistakes."},
-	{names.SLONotEligible, typeStrings, "", byProcessor, "SLOs whose indicator is missing from a `success`, SLOs of `outcome` on `cancelled`, and all SLOs of a client mistake or a request that the Collector cut."},
+	{names.SLOMet, typeStrings, "", byProcessor, "SLOs with the [verdict](definitions.md#verdict-on-one-request) good."},
+	{names.SLOBreached, typeStrings, "", byProcessor, "SLOs with the verdict bad."},
+	{names.SLONotEligible, typeStrings, "", byProcessor, "SLOs that cannot judge the request."},
 	{names.SLOBreachedIndicator, typeStrings, "", byProcessor, "Indicator of each breached SLO: an attribute without `tokenpulse.`."},
 	{names.SLOBreachedThreshold, typeDoubles, "", byProcessor, "Threshold of each breached SLO for this request, in the indicator's unit. Empty for `outcome`."},
 	{names.SLOVerdictPrefix + "<name>", typeString, "", byProcessor, "`breached`: the verdict of one SLO, for trace backends that cannot search lists. With `detail: full` also `met` and `not_eligible`."},
