@@ -93,7 +93,6 @@ func TestConfigMessages_NameKeyAndRemedy(t *testing.T) {
 		"phases in words":       {"LATENCY", "phases: all", "`phases` is \"all\"; use true or false"},
 		"list to match":         {"LATENCY", slo("match: {gen_ai.request.model: [a, b]}"), "`slos::0::match::gen_ai.request.model` is a list; use one text, in quotes; for several, use match_regexp, such as 'a|b'"},
 		"of the receiver's SLO": {"STREAM", "latency: {" + slo("match: {tier: 1}") + "}", "`latency::slos::0::match::tier` is 1; use one text, in quotes; for several, use match_regexp, such as 'a|b'"},
-		"removed key":           {"STREAM", "latency: {" + slo("vantage: client") + "}", "`latency::slos::0::vantage` was removed; use `match: {tokenpulse.vantage: client}`"},
 		"limit in words":        {"TAP", "upstream: {endpoint: 'http://localhost:1'}, max_streams: many", "`max_streams` is \"many\"; use a number"},
 		"secret":                {"TAP", "upstream: {endpoint: 'http://localhost:1', headers: {authorization: [TOPSECRET]}}", "`upstream::headers::authorization` is a list; use text, in quotes if it looks like something else"},
 		"numeric secret":        {"TAP", "upstream: {endpoint: 'http://localhost:1', headers: {authorization: 4711}}", "`upstream::headers::authorization` is not text; use text, in quotes if it looks like something else"},

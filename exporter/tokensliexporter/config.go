@@ -84,15 +84,6 @@ type HistoryConfig struct {
 // Unmarshal decodes the settings.
 func (c *Config) Unmarshal(conf *confmap.Conf) error { return settings.Unmarshal(conf, c) }
 
-// Replacement explains the key that `percentiles` replaces.
-func (c *Config) Replacement(key string, _ any) string {
-	if key != "quantiles" {
-		return ""
-	}
-	return "`percentiles`, in hundredths: instead of `quantiles: [0.5, 0.99]`, write `percentiles: [50, 99]`; " +
-		"the gauges' names end in `percentile` instead of `quantile`, and so does their label"
-}
-
 func createDefaultConfig() component.Config {
 	server := confighttp.NewDefaultServerConfig()
 	server.NetAddr.Endpoint = "localhost:9464"

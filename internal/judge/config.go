@@ -52,14 +52,6 @@ type SLOConfig struct {
 
 var _ confmap.Validator = (*SLOConfig)(nil)
 
-// Replacement explains the key that `match` replaces.
-func (c *SLOConfig) Replacement(key string, value any) string {
-	if key != "vantage" {
-		return ""
-	}
-	return fmt.Sprintf("`match: {%s: %v}`", names.Vantage, value)
-}
-
 // Validate reports every invalid setting.
 func (c *SLOConfig) Validate() error {
 	var errs settings.Problems

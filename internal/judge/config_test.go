@@ -84,9 +84,6 @@ func TestConfig_InvalidSLOs(t *testing.T) {
 		"unknown vantage": {
 			[]any{valid("match", map[string]any{names.Vantage: "moon"})}, "`match` of tokenpulse.vantage is \"moon\"; valid values: client, gateway, server, engine",
 		},
-		"vantage, which was removed": {
-			[]any{valid("vantage", "client")}, "`slos::0::vantage` was removed; use `match: {tokenpulse.vantage: client}`",
-		},
 		"unknown key": {[]any{valid("treshold", "50ms")}, "treshold"},
 	}
 	for name, test := range tests {

@@ -16,12 +16,6 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 )
 
-// Replacer is a configuration that once had more keys.
-type Replacer interface {
-	// Replacement says what to use instead of a key that was removed, or returns "".
-	Replacement(key string, value any) string
-}
-
 // Unmarshal decodes into the configuration of a component, a pointer to a struct. It rejects unknown
 // keys at every level: the Collector ignores them in structs that squash an HTTP server's keys. The
 // tag `use` of a field says which values it takes.

@@ -34,10 +34,6 @@ type section struct {
 	Names []string      `mapstructure:"names"`
 }
 
-func (*section) Replacement(key string, _ any) string {
-	return map[string]string{"delay": "`wait`"}[key]
-}
-
 // What the Collector decodes is never rejected.
 func TestUnmarshal_AcceptsWhatTheCollectorDecodes(t *testing.T) {
 	for name, yaml := range map[string]string{
@@ -73,7 +69,6 @@ func TestUnmarshal_NamesKeyAndRemedy(t *testing.T) {
 		"{per_client: 1}":                      "unknown key \"per_client\"; valid keys: ",
 		"{ignored: 1}":                         "unknown key \"ignored\"; valid keys: ",
 		"{tls: {file: a}}":                     "unknown key \"file\" in `tls`; valid keys: ca_file, ca_pem,",
-		"{sections: [{}, {delay: 1s}]}":        "`sections::1::delay` was removed; use `wait`",
 		"{sections: [{}, {enabled: true}]}":    "unknown key \"enabled\" in `sections::1`; valid keys: wait, names",
 		"{sections: {}}":                       "`sections` is a section with keys; use a list, in brackets",
 		"{section: 1s}":                        "`section` is \"1s\"; use a section with the keys wait, names",

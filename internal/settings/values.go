@@ -68,17 +68,12 @@ func (w *walk) readKeys(path string, section reflect.Value, config reflect.Type,
 			w.read(join(path, key), field.Tag.Get("use"), value, field.Type)
 		case optional && key == "enabled": // of every configoptional.Optional
 		default:
-			w.unknown = append(w.unknown, w.unknownKey(path, key, value.Interface(), config))
+			w.unknown = append(w.unknown, w.unknownKey(path, key, config))
 		}
 	}
 }
 
-func (w *walk) unknownKey(path, key string, value any, config reflect.Type) error {
-	if replacer, ok := reflect.New(config).Interface().(Replacer); ok {
-		if instead := replacer.Replacement(key, value); instead != "" {
-			return fmt.Errorf("`%s` was removed; use %s", join(path, key), instead)
-		}
-	}
+func (w *walk) unknownKey(path, key string, config reflect.Type) error {
 	where := ""
 	if path != "" {
 		where = " in `" + path + "`"
