@@ -45,7 +45,7 @@ func (r *tokenStreamReceiver) openStorage(ctx context.Context, host component.Ho
 		message += ", but lost some; raise the limits for those lost_at_limit, and check the extension and its disk for lost_damaged"
 		r.telemetry.ReceiverTokenStreamStorageFailures.Add(ctx, int64(restored.Failures), diagnostics.Label("operation", "read"))
 	}
-	log(message, zap.Int("streams", restored.Streams), zap.Int("lost_damaged", restored.Damaged),
+	log(message, zap.Stringer("storage", id), zap.Int("streams", restored.Streams), zap.Int("lost_damaged", restored.Damaged),
 		zap.Int("lost_at_limit", restored.Full), zap.Duration("took", time.Since(began)), zap.NamedError("damage", restored.Err))
 	return nil
 }

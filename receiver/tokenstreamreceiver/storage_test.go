@@ -124,6 +124,28 @@ func TestStorage_CountsWhatCannotBeRestored(t *testing.T) {
 	require.Equal(t, 200, b.lines(t, endLine("s1")).status)
 }
 
+// Builds before version 0.1.0 wrote the version byte 2.
+func TestStorage_StartsWithoutTheStreamsOfAnEarlierBuild(t *testing.T) {
+	host, client := inMemory()
+	b := startOn(t, host)
+	require.Equal(t, 200, b.lines(t, startLine("old")).status)
+	require.NoError(t, b.Shutdown(t.Context()))
+	for _, value := range client.Values {
+		value[0] = 2
+	}
+	b = prepare(t, stored)
+	core, logged := observer.New(zap.ErrorLevel)
+	b.settings.Logger = zap.New(core)
+	require.NoError(t, b.Start(t.Context(), host))
+	require.Len(t, logged.All(), 1)
+	require.Equal(t, "file_storage", logged.All()[0].ContextMap()["storage"])
+	require.Contains(t, logged.All()[0].ContextMap()["damage"], "the index of open streams: written by another build of tokenpulse")
+	requireMetric(t, b, "streams_restored", nil, 0)
+	require.Equal(t, 200, b.lines(t, startLine("new")).status)
+	require.NoError(t, b.Shutdown(t.Context()))
+	requireMetric(t, startOn(t, host), "streams_restored", nil, 1)
+}
+
 func TestStorage_WrongExtensionFailsTheStart(t *testing.T) {
 	host := storagetest.NewHost(t)
 	other, err := extensiontest.NewNopFactory().Create(t.Context(), extensiontest.NewNopSettings(extensiontest.NopType), nil)

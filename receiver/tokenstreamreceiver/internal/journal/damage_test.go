@@ -46,7 +46,7 @@ func TestOpen_SkipsWhatIsDamaged(t *testing.T) {
 		"content":               {flip(segmentKey(4), headerLength+3), []string{"a12", "b1"}, 0, 1, "segment 4 of open streams: damaged"},
 		"a base, then a change": {flip(segmentKey(1), headerLength), []string{"b1", "c"}, 1, 1, "segment 1 of open streams: damaged"},
 		"a change in between":   {flip(segmentKey(3), headerLength), []string{"b1", "c"}, 1, 1, "segment 3"},
-		"a version":             {flip(segmentKey(4), 0), []string{"a12", "b1"}, 0, 1, "another version"},
+		"a version":             {flip(segmentKey(4), 0), []string{"a12", "b1"}, 0, 1, "segment 4 of open streams: written by another build"},
 		"truncated":             {func(values map[string][]byte) { values[segmentKey(4)] = values[segmentKey(4)][:3] }, []string{"a12", "b1"}, 0, 1, "segment 4"},
 		"empty":                 {func(values map[string][]byte) { values[segmentKey(4)] = []byte{} }, []string{"a12", "b1"}, 0, 1, "segment 4"},
 		"a missing segment":     {func(values map[string][]byte) { delete(values, segmentKey(3)) }, []string{"b1", "c"}, 1, 1, "a segment between 2 and 4 is missing"},
@@ -56,6 +56,7 @@ func TestOpen_SkipsWhatIsDamaged(t *testing.T) {
 		}, []string{"a12"}, 1, 2, "segment 2 of open streams: damaged"},
 		"a copied segment": {func(values map[string][]byte) { values[segmentKey(4)] = values[segmentKey(1)] }, []string{"a12", "b1"}, 0, 1, "segment 4 of open streams: damaged"},
 		"the index":        {flip(indexKey, headerLength), nil, 0, 1, "the index of open streams: damaged"},
+		"the index of an earlier build": {func(values map[string][]byte) { values[indexKey][0] = 2 }, nil, 0, 1, "the index of open streams: written by another build"},
 		"a malformed record": {func(values map[string][]byte) {
 			values[segmentKey(4)] = seal(segmentKey(4), 3, append(values[segmentKey(4)], 0x80))
 		}, []string{"a12", "b1", "c"}, 0, 1, "malformed record"},

@@ -29,7 +29,7 @@ import (
 // that the numbers of segments and of entries have not reached. Segments that the index
 // covers may be missing: they were deleted, or not written yet.
 const (
-	version      = 2
+	version      = 1
 	headerLength = checked + 8
 	checked      = 1 + crc32.Size // where the checksum begins to count
 )
@@ -38,7 +38,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 var (
 	errDamaged = errors.New("damaged: the checksum differs")
-	errVersion = errors.New("written by another version of tokenpulse, or damaged")
+	errVersion = errors.New("written by another build of tokenpulse, or damaged; its streams are lost, so let streams end before you change the build")
 	errRecord  = errors.New("malformed record")
 )
 
