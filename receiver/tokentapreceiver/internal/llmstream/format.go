@@ -20,8 +20,8 @@ type answerFormat struct {
 	// is the name of the format. The conventions call all that speaks OpenAI's formats openai.
 	provider string
 	paths    []pathRule
-	// asks reports whether the members of a request's body are those of the format. It is nil for formats without shared
-	// paths.
+	// asks reports whether the members of a request's body are those of the format. It gets those of formatMembers, and is
+	// nil for formats without shared paths.
 	asks func(has func(name string) bool) bool
 
 	// marks are the members of an object that no other format has, with what their values

@@ -4,6 +4,7 @@
 package llmstream
 
 import (
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -19,6 +20,22 @@ func TestFormats_SharePathsOnlyIfTheyAreRecognised(t *testing.T) {
 		require.True(t, len(f.marks) > 0 || f.shape != nil || f.guess != nil || f.plainText != nil,
 			"%s has a path with shared: true, so the path does not decide: give it marks, a shape or a guess, which recognise its first object", f.name)
 		require.NotNil(t, f.asks, "%s has a path with shared: true: give it asks, which recognises the body of a request", f.name)
+	}
+}
+
+// A request has no members but these for asks. Which of them asks reads depends on its order.
+func TestFormats_AskForMembersThatAreRead(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, f := range formats {
+		if f.asks == nil {
+			continue
+		}
+		for range 100 {
+			f.asks(func(name string) bool {
+				require.True(t, formatMembers[name], "asks of %s reads %s: add it to formatMembers", f.name, name)
+				return random.IntN(2) == 0
+			})
+		}
 	}
 }
 
