@@ -38,8 +38,8 @@ type answerError struct {
 	position int    // in the body, or 0
 }
 
-// add lists an error once. Errors have the order of the body, although whole streams may
-// be decoded after those that follow them.
+// add lists an error once. Errors have the order of the body, although some are found only when the
+// batch is applied.
 func (a *answer) add(e answerError) {
 	same := func(o answerError) bool {
 		return o.Line == e.Line && o.StreamID == e.StreamID && o.Message == e.Message

@@ -12,7 +12,6 @@ import (
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
-	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/streamseries"
 )
 
 // expirer sends expired streams, and at shutdown all streams, to the pipeline as
@@ -159,7 +158,7 @@ func (e *expirer) send(ctx context.Context, begin func(limit int) *assembly.Tran
 		switch {
 		case err == nil:
 			_ = tx.Commit() // never fails, like those below: it only ends streams
-			e.ingester.finish(ctx, tx.Finished, spans, new(streamseries.Wholes))
+			e.ingester.finish(ctx, tx.Finished, spans)
 			e.limit = min(2*e.limit, expireBatch)
 			e.backoff.reset()
 		case consumererror.IsPermanent(err):

@@ -119,7 +119,10 @@ func (r *tokenStreamReceiver) readMessage(req *request, message []byte) error {
 		return err
 	}
 	body := r.bodies.Get().(*messageBody)
-	req.body = body // until the request is committed
+	defer func() {
+		body.close()
+		r.bodies.Put(body)
+	}()
 	limit := r.maxMessageSize()
 	if err := body.readFrom(io.LimitReader(decompressed, limit+1), 0); err != nil {
 		return err

@@ -49,12 +49,11 @@ type ingester struct {
 // longer while expired streams wait for a retry: see expirer.
 const refusalHold = 5 * time.Second
 
-// commit applies the whole batch and the whole streams beside it, or nothing of both and returns
-// a refusal.
-func (in *ingester) commit(ctx context.Context, report *receiverhelper.ObsReport, batch *assembly.Batch, wholes *streamseries.Wholes) (*assembly.Transaction, *refusal) {
-	if batch.HasStarts() || wholes.Len() > 0 {
+// commit applies the whole batch, or nothing of it and returns a refusal.
+func (in *ingester) commit(ctx context.Context, report *receiverhelper.ObsReport, batch *assembly.Batch) (*assembly.Transaction, *refusal) {
+	if batch.HasStarts() {
 		batch.Client = httpguard.ClientOf(ctx)
-		batch.RefuseStarts = wholes.Len() == 0 && in.now() < time.Duration(in.refusedUntil.Load())
+		batch.RefuseStarts = in.now() < time.Duration(in.refusedUntil.Load())
 	}
 	tx, err := in.store.Begin(ctx, batch)
 	if refused := in.memoryRefusal(ctx, err); refused != nil {
@@ -75,7 +74,7 @@ func (in *ingester) commit(ctx context.Context, report *receiverhelper.ObsReport
 	if tx.Commit() != nil { // a StorageError
 		return nil, in.notStored(ctx)
 	}
-	in.finish(ctx, tx.Finished, spans, wholes)
+	in.finish(ctx, tx.Finished, spans)
 	return tx, nil
 }
 
@@ -127,21 +126,21 @@ func (in *ingester) refuseStarts(until time.Duration) {
 
 // finish adds streams to their series and counts them. It is called after the finished streams are
 // delivered as spans and their transaction is committed. spans is nil if no span was sent.
-func (in *ingester) finish(ctx context.Context, finished []assembly.Finished, spans []streamspan.ID, wholes *streamseries.Wholes) {
-	if len(finished)+wholes.Len() == 0 {
+func (in *ingester) finish(ctx context.Context, finished []assembly.Finished, spans []streamspan.ID) {
+	if len(finished) == 0 {
 		return
 	}
 	if in.series != nil {
-		removed := in.series.Record(ctx, finished, spans, wholes)
+		removed := in.series.Record(ctx, finished, spans)
 		in.telemetry.ReceiverTokenStreamAttributesRemoved.Add(ctx, int64(removed))
 	}
 	if in.unapplied != nil {
 		in.unapplied.Inspect()
 	}
-	in.count(ctx, finished, wholes)
+	in.count(ctx, finished)
 }
 
-func (in *ingester) count(ctx context.Context, finished []assembly.Finished, wholes *streamseries.Wholes) {
+func (in *ingester) count(ctx context.Context, finished []assembly.Finished) {
 	var dropped, duplicates, events int64
 	ended := map[string]int64{} // by outcome
 	for _, stream := range finished {
@@ -150,10 +149,6 @@ func (in *ingester) count(ctx context.Context, finished []assembly.Finished, who
 		dropped += int64(stream.Dropped())
 		duplicates += int64(stream.Duplicates())
 		events += int64(stream.Accepted)
-	}
-	for outcome := range wholes.Outcomes() {
-		ended[outcome]++
-		events++
 	}
 	for outcome, n := range ended {
 		in.telemetry.ReceiverTokenStreamStreamsFinished.Add(ctx, n, diagnostics.Label("outcome", outcome))

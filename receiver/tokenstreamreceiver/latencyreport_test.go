@@ -196,11 +196,30 @@ func removeTimesToFirstChunk(stream *tokenpulsev1.TokenStream) {
 	}
 }
 
+// requestOfStreams encodes a request of streams.
+func requestOfStreams(t testing.TB, streams ...*tokenpulsev1.TokenStream) []byte {
+	t.Helper()
+	encoded, err := proto.Marshal(&tokenpulsev1.ExportTokenStreamsRequest{
+		ResourceTokenStreams: []*tokenpulsev1.ResourceTokenStreams{{TokenStreams: streams}},
+	})
+	require.NoError(t, err)
+	return encoded
+}
+
+// finishedStream returns a stream of three tokens with its end.
+func finishedStream(id string) *tokenpulsev1.TokenStream {
+	return &tokenpulsev1.TokenStream{
+		StreamId: id, Start: &tokenpulsev1.StreamStart{TimeUnixNano: uint64(t0)},
+		ChunkRuns: []*tokenpulsev1.ChunkRun{{TimeUnixNano: uint64(t0) + 1e9, DeltaUnitNanos: 1000, TimeDeltas: []int64{0, 20_000, 30_000}}},
+		End:       &tokenpulsev1.StreamEnd{TimeUnixNano: uint64(t0) + 2e9},
+	}
+}
+
 // flawedStreams returns streams with one flaw each.
 func flawedStreams(round int) []*tokenpulsev1.TokenStream {
 	streams := make([]*tokenpulsev1.TokenStream, 7)
 	for i := range streams {
-		streams[i] = aWhole(fmt.Sprint(round, "-", i))
+		streams[i] = finishedStream(fmt.Sprint(round, "-", i))
 	}
 	streams[0].ChunkRuns[0].TimeDeltas = []int64{0, 20_000, -5_000, 30_000}
 	streams[0].ChunkRuns[0].FirstSequenceNumber = new(uint64) // without, chunks are in the order of their times

@@ -17,6 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 )
 
 // pipe is a pipeline that keeps each delivery, also those that it refuses.
@@ -326,6 +328,19 @@ func (s *still) heavyStreams(t *testing.T, prefix string, count int, withChunks 
 	}
 }
 
+// requireOpen checks that streams of one kind, and no others, are open.
+func (s *still) requireOpen(t *testing.T, count int, isKind func(*assembly.Visited) bool) {
+	t.Helper()
+	var all, ofKind int
+	s.ingester.store.Visit(assembly.Timeouts{FirstToken: time.Hour, Idle: time.Hour}, func(open *assembly.Visited) {
+		all++
+		if isKind(open) {
+			ofKind++
+		}
+	})
+	require.Equal(t, []int{count, count}, []int{all, ofKind})
+}
+
 // Under pressure, streams without a chunk are dropped first, and others if that is not enough.
 func TestMemoryPressure_StreamsWithoutAChunkGoFirst(t *testing.T) {
 	for name, c := range map[string]struct{ with, without, left int }{
@@ -343,7 +358,7 @@ func TestMemoryPressure_StreamsWithoutAChunkGoFirst(t *testing.T) {
 			require.EqualValues(t, 20, s.ingester.store.Streams(), "they wait for a retry")
 			s.advance(t, 5*time.Second+2*scarceRetry)
 			require.EqualValues(t, c.left, s.ingester.store.Streams())
-			require.Equal(t, c.left > 0, s.ingester.store.IsOpen([]byte("with0")))
+			s.requireOpen(t, c.left, func(open *assembly.Visited) bool { return open.Decoding })
 			require.EqualValues(t, 20-c.left, s.refusedStreams(t))
 		})
 	}
@@ -367,6 +382,6 @@ func TestMemoryPressure_TheFirstToExpireGoFirst(t *testing.T) {
 	s.expirer.retryAt = s.clock // both expired more than scarceTimeout ago
 	s.advance(t, time.Second)
 	require.EqualValues(t, 8, s.ingester.store.Streams())
-	require.True(t, s.ingester.store.IsOpen([]byte("later0")))
+	s.requireOpen(t, 8, func(open *assembly.Visited) bool { return open.Tokens > 1 })
 	require.EqualValues(t, 8, s.refusedStreams(t))
 }

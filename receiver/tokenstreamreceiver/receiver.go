@@ -196,12 +196,6 @@ func (r *tokenStreamReceiver) take(report *receiverhelper.ObsReport, byEvent boo
 // put returns a request to the pool.
 func (r *tokenStreamReceiver) put(req *request) {
 	req.applied = nil
-	req.wholes.Reset()
-	if req.body != nil {
-		req.body.close()
-		r.bodies.Put(req.body)
-		req.body = nil
-	}
 	req.memory.free()
 	r.requests.Put(req)
 }

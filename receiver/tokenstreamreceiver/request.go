@@ -14,8 +14,6 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
-	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/streamseries"
-	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/streamspan"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/wire"
 )
 
@@ -28,8 +26,6 @@ type request struct {
 	batch        *assembly.Batch
 	tokenStreams wire.TokenStreams
 	ndjson       wire.NDJSON
-	wholes       *streamseries.Wholes
-	body         *messageBody // that the whole streams refer to, if it is not the caller's
 	memory       reservation
 	byEvent      bool // units are events: lines
 
@@ -44,19 +40,10 @@ func newRequest(in *ingester) *request {
 	r := &request{
 		ingester: in,
 		batch:    in.store.NewBatch(),
-		wholes:   new(streamseries.Wholes),
 		memory:   reservation{store: in.store},
 		rejected: map[assembly.Reason]int64{},
 	}
 	r.batch.LimitMemory(r.memory.add)
-	if in.series != nil && (in.next == nil || in.selection.LeavesOut()) {
-		var spans *streamspan.Selection
-		if in.next != nil {
-			spans = in.selection
-		}
-		r.wholes = streamseries.NewWholes(in.series, spans, r.batch, r.reject)
-		r.tokenStreams.Whole = r.wholes.Take
-	}
 	return r
 }
 
@@ -104,10 +91,7 @@ func (r *request) readProtobuf(message []byte) error {
 	if err := r.memory.add(memoryPerPackedByte * int64(len(message))); err != nil {
 		return err
 	}
-	if err := r.tokenStreams.Decode(message, r.batch, r.reject); err != nil {
-		return err
-	}
-	return r.wholes.Err()
+	return r.tokenStreams.Decode(message, r.batch, r.reject)
 }
 
 func (r *request) readJSON(body []byte) error {
@@ -161,7 +145,7 @@ func (r *request) readLines(lines *lineReader) *refusal {
 
 // isEmpty reports whether nothing was read since the last commit.
 func (r *request) isEmpty() bool {
-	return r.batch.Events() == 0 && r.wholes.Len() == 0 && r.pending.Rejected == 0
+	return r.batch.Events() == 0 && r.pending.Rejected == 0
 }
 
 // commitRead commits a message. err is that of reading it, which counts as unreadable.
@@ -181,23 +165,19 @@ func (r *request) commitRead(ctx context.Context, err error) *refusal {
 
 // commit applies the whole batch and empties it, or returns a refusal.
 func (r *request) commit(ctx context.Context) *refusal {
-	if err := r.wholes.LeaveOpen(); err != nil {
-		return &refusal{http.StatusBadRequest, codes.InvalidArgument, false, err.Error()} // cannot be: the streams are valid
-	}
 	if r.isEmpty() {
 		return nil
 	}
 	r.batch.ByEvent = r.byEvent
-	tx, refused := r.ingester.commit(ctx, r.report, r.batch, r.wholes)
+	tx, refused := r.ingester.commit(ctx, r.report, r.batch)
 	if refused != nil {
 		return refused
 	}
 	for _, rejection := range tx.Rejected {
 		r.rejectUnits(rejection.Units, rejection.Line, rejection.ID, rejection.Err)
 	}
-	r.apply(ctx, tx.Units+r.wholes.Len())
+	r.apply(ctx, tx.Units)
 	r.batch.Reset()
-	r.wholes.Reset()
 	return nil
 }
 

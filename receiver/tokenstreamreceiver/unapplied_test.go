@@ -67,7 +67,7 @@ func TestUnapplied_CountsEachRequestOnce(t *testing.T) {
 				time.Sleep(time.Hour)
 				for i := range 100 {
 					require.Zero(t, logs.Len(), "after %d requests", i)
-					stream := aWhole(strconv.Itoa(i))
+					stream := finishedStream(strconv.Itoa(i))
 					stream.Start.Attributes = tt.attributes
 					var applied answer
 					req := r.take(r.reportHTTP, false, &applied)

@@ -32,7 +32,6 @@ type Batch struct {
 	store        *Store
 	parts        []*Part // entries beyond used are kept for reuse
 	used         int
-	wholes       int            // streams beside the parts: see GrowBy
 	index        map[string]int // from stream ID to index in parts
 	tooManyParts bool
 
@@ -53,7 +52,7 @@ func (b *Batch) Reset() {
 		return
 	}
 	clear(b.index)
-	b.used, b.wholes, b.events, b.spilled, b.starts, b.tooManyParts, b.errMemory = 0, 0, 0, 0, false, false, nil
+	b.used, b.events, b.spilled, b.starts, b.tooManyParts, b.errMemory = 0, 0, 0, false, false, nil
 }
 
 // HasStarts reports whether start events were added, so that the batch
@@ -74,7 +73,7 @@ func (b *Batch) Part(id []byte) (*Part, error) {
 			return nil, Errorf(Invalid, "`stream_id` is missing; send one that is unique among all senders")
 		case len(id) > MaxIDBytes:
 			return nil, Errorf(Invalid, "`stream_id` has %d bytes; send at most %d", len(id), MaxIDBytes)
-		case b.used+b.wholes >= MaxParts:
+		case b.used >= MaxParts:
 			b.tooManyParts = true
 			return nil, ErrTooManyParts
 		case !b.grows(partMemory):

@@ -29,10 +29,6 @@ func (e *End) Reason() outcome.Reason {
 	return outcome.Reason{}.Worse(e.FinishReason)
 }
 
-// Outcome returns how the stream ended, as that of Finished does. An end that needs more rules than these
-// does not make a stream whole.
-func (e *WholeEnd) Outcome() string { return reported(e.Failed, e.Cancelled) }
-
 func reported(failed, cancelled bool) string {
 	switch {
 	case failed:

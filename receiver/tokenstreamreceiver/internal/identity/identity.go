@@ -100,19 +100,19 @@ func (f *Finder[T]) Reset() {
 
 func (f *Finder[T]) readResource(resource []byte) {
 	f.key = append(f.key[:0], 0, 0, 0, 0)
-	f.resource, f.valid = resource, f.keep(wire.InList, resource)
+	f.resource, f.valid = resource, f.keep(resource)
 	f.begin = len(f.key)
 	binary.BigEndian.PutUint32(f.key, uint32(f.begin))
 }
 
 // Find returns the value of a stream, or nil if an attribute is not valid. resource is a
-// KeyValueList. start and end hold the other attributes in a form.
-func (f *Finder[T]) Find(vantage byte, resource []byte, form wire.Form, start, end []byte) *T {
+// KeyValueList. start and end hold the other attributes, also in KeyValueLists.
+func (f *Finder[T]) Find(vantage byte, resource, start, end []byte) *T {
 	if len(resource) != len(f.resource) || len(resource) > 0 && &resource[0] != &f.resource[0] {
 		f.readResource(resource)
 	}
 	f.key = append(f.key[:f.begin], vantage)
-	if !f.valid || !f.keep(form, start) || !f.keep(form, end) {
+	if !f.valid || !f.keep(start) || !f.keep(end) {
 		return nil
 	}
 	f.cache.mu.Lock()
@@ -126,8 +126,8 @@ func (f *Finder[T]) Find(vantage byte, resource []byte, form wire.Form, start, e
 
 // keep appends the attributes that T depends on to the key, which add checks. It reports whether
 // the others are valid.
-func (f *Finder[T]) keep(form wire.Form, attributes []byte) bool {
-	a := wire.WalkSent(form, attributes)
+func (f *Finder[T]) keep(attributes []byte) bool {
+	a := wire.WalkSent(attributes)
 	for a.Next() {
 		switch {
 		case f.cache.reads(a.Key):
@@ -143,12 +143,12 @@ func (f *Finder[T]) keep(form wire.Form, attributes []byte) bool {
 
 // ours is an attribute `tokenpulse.` in a KeyValueList. It stands for each one under it, with any
 // value.
-var ours = append([]byte{byte(wire.InList), byte(len(names.Prefix) + 2), 1<<3 | 2, byte(len(names.Prefix))}, names.Prefix...)
+var ours = append([]byte{wire.InList, byte(len(names.Prefix) + 2), 1<<3 | 2, byte(len(names.Prefix))}, names.Prefix...)
 
 // add derives a value, or returns nil if an attribute is not valid.
 func (c *Cache[T]) add(key []byte, s *Stream) *T {
 	for _, list := range [...][]byte{s.Resource, s.Attributes} {
-		a := wire.WalkSent(wire.InList, list)
+		a := wire.WalkSent(list)
 		for a.Next() {
 			if !a.Valid() {
 				return nil

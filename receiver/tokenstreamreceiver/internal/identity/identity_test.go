@@ -68,7 +68,7 @@ func newTestCache(limit int) *testCache {
 
 // of returns the value of a stream with attributes at its start.
 func (c *testCache) of(pairs ...string) *string {
-	return c.Find(0, nil, wire.InList, list(pairs...), nil)
+	return c.Find(0, nil, list(pairs...), nil)
 }
 
 func TestFind_SharesTheValueOfStreamsThatDifferInOtherAttributes(t *testing.T) {
@@ -84,7 +84,7 @@ func TestFind_SharesTheValueOfStreamsThatDifferInOtherAttributes(t *testing.T) {
 func TestFind_KeepsNoReferenceToTheStream(t *testing.T) {
 	c := newTestCache(100)
 	attributes := list("model", "a")
-	first := c.Find(0, nil, wire.InList, attributes, nil)
+	first := c.Find(0, nil, attributes, nil)
 	clear(attributes)
 	require.Same(t, first, c.of("model", "a"))
 }
@@ -125,7 +125,7 @@ func TestFind_RejectsInvalidAttributes(t *testing.T) {
 		keyValue := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), key)
 		content := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), value)
 		keyValue = protowire.AppendBytes(protowire.AppendTag(keyValue, 2, protowire.BytesType), content)
-		return protowire.AppendBytes([]byte{byte(wire.InEvent)}, keyValue)
+		return protowire.AppendBytes([]byte{wire.InList}, keyValue)
 	}
 	for name, attributes := range map[string][]byte{
 		"value that is read":  text("model", "\xff"),
@@ -134,15 +134,14 @@ func TestFind_RejectsInvalidAttributes(t *testing.T) {
 		"value of ours":       text("tokenpulse.x", "\xff"),
 		"truncated":           text("model", "a")[:10],
 		"another field":       protowire.AppendVarint(protowire.AppendTag(text("model", "a"), 5, protowire.VarintType), 1),
-		"an entry of a list":  list("model", "a"),
 		"too many":            bytes.Repeat(text("user", "a"), 1025),
 		"too many that count": bytes.Repeat(text("model", "a"), 1025),
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newTestCache(100)
 			for range 2 {
-				require.Nil(t, c.Find(0, nil, wire.InEvent, attributes, nil))
-				require.Nil(t, c.Find(0, nil, wire.InEvent, text("model", "a"), attributes))
+				require.Nil(t, c.Find(0, nil, attributes, nil))
+				require.Nil(t, c.Find(0, nil, text("model", "a"), attributes))
 			}
 			require.Zero(t, c.Resolved())
 		})
@@ -150,7 +149,7 @@ func TestFind_RejectsInvalidAttributes(t *testing.T) {
 	c := newTestCache(100)
 	many := bytes.Repeat(list("user", "a"), 1025)
 	for range 2 {
-		require.Nil(t, c.Find(0, many, wire.InList, nil, nil), "a resource with too many")
+		require.Nil(t, c.Find(0, many, nil, nil), "a resource with too many")
 	}
 	c.Reset()
 	require.NotNil(t, c.of("model", "a"))
@@ -176,6 +175,6 @@ func TestFind_EqualsResolve(t *testing.T) {
 			c.Reset()
 		}
 		start, end, vantage := pick(4), pick(2), byte(random.IntN(3))
-		require.Equal(t, describe(vantage, resource, start, end), *c.Find(vantage, resource, wire.InList, start, end))
+		require.Equal(t, describe(vantage, resource, start, end), *c.Find(vantage, resource, start, end))
 	}
 }

@@ -25,7 +25,7 @@ type streamKeys struct {
 func (k *streamKeys) reset() { k.keys, k.resource = k.keys[:0], nil }
 
 // addKey appends the key of a stream.
-func addKey[S string | []byte](k *streamKeys, start *assembly.Start, id S, resource []byte) {
+func addKey(k *streamKeys, start *assembly.Start, id string, resource []byte) {
 	vantage := start.Vantage.OrDefault()
 	if start.TraceID != [16]byte{} && start.SpanID != [8]byte{} { // the sender set the IDs of the span
 		k.keys = append(k.keys, k.set.KeyOf(&dedup.ID{TraceID: start.TraceID, SpanID: start.SpanID, Vantage: vantage.String()}))

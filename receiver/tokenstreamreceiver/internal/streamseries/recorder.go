@@ -108,12 +108,10 @@ func New(s *Settings) *Recorder {
 	return r
 }
 
-// Record adds streams to their series: finished ones, whose transaction must be committed, and
-// whole ones. spans are the IDs of the spans that were sent of the finished ones, by stream, for
-// exemplars to refer to; nil if no span was sent. It returns the number of attributes that senders
-// must not set.
-func (r *Recorder) Record(ctx context.Context, finished []assembly.Finished, spans []streamspan.ID, wholes *Wholes) (removed int) {
-	whole := wholes.all[:wholes.used]
+// Record adds finished streams, whose transaction must be committed, to their series. spans are the IDs of the spans that
+// were sent of them, by stream, for exemplars to refer to; nil if no span was sent. It returns the number of attributes
+// that senders must not set.
+func (r *Recorder) Record(ctx context.Context, finished []assembly.Finished, spans []streamspan.ID) (removed int) {
 	w := r.workers.Get().(*worker)
 	defer r.workers.Put(w)
 	defer w.release()
@@ -123,25 +121,12 @@ func (r *Recorder) Record(ctx context.Context, finished []assembly.Finished, spa
 	for i := range finished {
 		addKey(&w.keys, &finished[i].Start, finished[i].ID, finished[i].Resource)
 	}
-	for i := range whole {
-		if whole[i].id != nil { // otherwise it is a part, which may not be finished
-			addKey(&w.keys, &whole[i].Start, whole[i].ID, whole[i].Resource)
-		}
-	}
 	w.fresh = w.keys.set.AddAll(w.keys.keys, w.now, w.fresh[:0])
 	for i := range finished {
 		if w.span = (streamspan.ID{}); spans != nil {
 			w.span = spans[i]
 		}
 		w.record(finished[i], w.fresh[i])
-	}
-	w.span = streamspan.ID{}
-	fresh := w.fresh[len(finished):]
-	for i := range whole {
-		if whole[i].id != nil {
-			w.recordWhole(&whole[i], &wholes.batch.Client, fresh[0])
-			fresh = fresh[1:]
-		}
 	}
 	r.keeper.Count(ctx, &w.tally)
 	r.reporter.Report(ctx, &w.latencies)

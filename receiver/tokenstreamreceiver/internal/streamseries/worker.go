@@ -25,7 +25,6 @@ import (
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/identity"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/latencyreport"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/streamspan"
-	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/wire"
 )
 
 // worker is the memory that one batch needs.
@@ -47,7 +46,6 @@ type worker struct {
 	latencies latencyreport.Tally
 	removed   removedAttributes
 	stream    assembly.Finished
-	whole     *wholeStream  // in place of stream, or nil
 	span      streamspan.ID // of the stream, for exemplars
 	request   latency.Observed
 }
@@ -71,7 +69,7 @@ func (w *worker) release() {
 
 func (w *worker) identityOf(stream *assembly.Finished) *streamIdentity {
 	vantage, end := byte(stream.Start.Vantage), stream.EndAttributes()
-	id := w.found.Find(vantage, stream.Resource, wire.InList, stream.Attributes, end)
+	id := w.found.Find(vantage, stream.Resource, stream.Attributes, end)
 	if id == nil { // restored from a damaged storage
 		id = w.resolve(&identity.Stream{Resource: stream.Resource, Attributes: slices.Concat(stream.Attributes, end), Vantage: vantage})
 	}
@@ -103,22 +101,6 @@ func (w *worker) record(stream assembly.Finished, fresh bool) {
 func hasErrorType(stream assembly.Finished) bool {
 	_, errorType := stream.Outcome()
 	return errorType != ""
-}
-
-// recordWhole adds a whole stream, unless it was added before.
-func (w *worker) recordWhole(s *wholeStream, client *httpguard.Client, fresh bool) {
-	w.removed.add(s.id, s.Resource)
-	if !fresh {
-		w.tally.Duplicates++
-		return
-	}
-	observed := source.TokenStream{Start: s.Start.UnixNano, End: s.End.UnixNano, Scheduled: s.Scheduled, Outcome: s.End.Outcome()}
-	if w.derive(&observed, s.id, s.End.Usage, s.Walk()) != nil {
-		return // cannot be: the gaps are checked
-	}
-	w.whole = s
-	w.contribute(s.id, s.Resource, client)
-	w.whole = nil
 }
 
 // analyze derives the latency of the current stream.
@@ -169,7 +151,7 @@ func (w *worker) contribute(id *streamIdentity, resource []byte, client *httpgua
 	w.latencies.Add(&f.Latency, id.unusable)
 	w.latencies.Explain(&f.Latency, resource)
 	f.TraceID, f.SpanID, f.Client = w.span.Trace, w.span.Span, client
-	f.Trace = w.start().TraceID
+	f.Trace = w.stream.Start.TraceID
 	if w.rules.Any() {
 		w.verdicts = id.rules.Judge(w.verdicts[:0], w)
 		for i := range w.verdicts {
@@ -181,14 +163,6 @@ func (w *worker) contribute(id *streamIdentity, resource []byte, client *httpgua
 	f.Complete()
 	w.dimensions.SetBands(f)
 	w.tally.Add(w.keeper.AddTo(id.series, f), f)
-}
-
-// start returns that of the current stream.
-func (w *worker) start() *assembly.Start {
-	if w.whole != nil {
-		return &w.whole.Start
-	}
-	return &w.stream.Start
 }
 
 // recordSpan adds a stream by way of its span.
@@ -222,11 +196,7 @@ var outcomes = func() map[string]pcommon.Value {
 
 // attributes returns those of the current stream's annotated span, and of its resource.
 func (w *worker) attributes() (pcommon.Map, pcommon.Map) {
-	stream := w.stream
-	if w.whole != nil {
-		stream = w.whole.finished(w.store)
-	}
-	span, resource, _ := w.annotated(stream)
+	span, resource, _ := w.annotated(w.stream)
 	return span.Attributes(), resource
 }
 

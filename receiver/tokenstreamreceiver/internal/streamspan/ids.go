@@ -60,24 +60,3 @@ func (r *resource) seed() []byte {
 	}
 	return r.encoded
 }
-
-// WholeIDs derives the IDs that the spans of whole streams would have. The zero value is ready to
-// use. It refers to the message of the last stream, and is not safe for concurrent use.
-type WholeIDs struct {
-	large resource // the last one beyond maxHashedResource
-}
-
-// Of returns the IDs of a whole stream's span.
-func (w *WholeIDs) Of(s *assembly.Whole) ID { return idOf(&s.Start, s.ID, w.seedOf(s.Resource)) }
-
-// seedOf returns the seed of an encoded resource. It computes the digest of a large one once for
-// the consecutive streams that share it.
-func (w *WholeIDs) seedOf(encoded []byte) []byte {
-	if len(encoded) <= maxHashedResource {
-		return encoded
-	}
-	if len(w.large.encoded) != len(encoded) || &w.large.encoded[0] != &encoded[0] {
-		w.large = resource{encoded: encoded, digest: sha256.Sum256(encoded)}
-	}
-	return w.large.seed()
-}

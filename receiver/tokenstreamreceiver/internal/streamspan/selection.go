@@ -51,16 +51,10 @@ func NewSelection(share float64, breaches func(*assembly.Finished) bool) (*Selec
 	return s, nil
 }
 
-// InShare reports whether a span is in the share.
-func (s *Selection) InShare(id ID) bool {
+// inShare reports whether a span is in the share.
+func (s *Selection) inShare(id ID) bool {
 	return s.threshold.ShouldSample(sampling.TraceIDToRandomness(id.Trace))
 }
-
-// SelectsBreaches reports whether streams outside of the share are selected if they breach an SLO.
-func (s *Selection) SelectsBreaches() bool { return s.breaches != nil }
-
-// LeavesOut reports whether streams without a breach may be left out.
-func (s *Selection) LeavesOut() bool { return s.threshold != sampling.AlwaysSampleThreshold }
 
 // choice is why a stream becomes a span.
 type choice uint8
@@ -74,7 +68,7 @@ const (
 // choose decides whether a stream becomes a span. A nil selection selects every stream.
 func (s *Selection) choose(id ID, stream *assembly.Finished) choice {
 	switch {
-	case s == nil || s.InShare(id):
+	case s == nil || s.inShare(id):
 		return ofShare
 	case s.breaches != nil && s.breaches(stream):
 		return ofBreach

@@ -3,30 +3,21 @@
 
 package wire
 
-// Form is how attributes are encoded: the tag of each.
-type Form byte
+// InList is the tag of each attribute in a KeyValueList.
+const InList byte = keyValueListValues<<3 | bytesType
 
-const (
-	// InList is the form of the attributes in a KeyValueList.
-	InList Form = keyValueListValues<<3 | bytesType
-	// InEvent is the form of the attributes in the start and the end of a token_stream.
-	InEvent Form = startAttributes<<3 | bytesType // endAttribute has the same number
-)
-
-// SentAttributes walks over encoded attributes that were not checked, like Attributes over a
-// KeyValueList. It ends at any other field.
+// SentAttributes walks over a KeyValueList that was not checked. It ends at any other field.
 type SentAttributes struct {
 	Key []byte
 	// entry is the attribute with its tag and its length, of which content is the rest.
 	entry, content []byte
-	form           Form
 	count          int
 	usualFields
 }
 
 // WalkSent starts a walk over attributes.
-func WalkSent(form Form, attributes []byte) SentAttributes {
-	return SentAttributes{form: form, usualFields: usualFields{rest: attributes}}
+func WalkSent(attributes []byte) SentAttributes {
+	return SentAttributes{usualFields: usualFields{rest: attributes}}
 }
 
 // Next moves to the next attribute and reports whether there is one.
@@ -36,7 +27,7 @@ func (a *SentAttributes) Next() bool {
 	}
 	from := a.rest
 	tag := a.tag()
-	if a.content = a.bytes(); Form(tag) != a.form || a.failed {
+	if a.content = a.bytes(); tag != InList || a.failed {
 		a.fail()
 		return false
 	}
@@ -53,9 +44,4 @@ func (a *SentAttributes) Valid() bool { return checkKeyValue(a.content, 0) == ni
 func (a *SentAttributes) Complete() bool { return a.complete() && checkNumber(a.count) == nil }
 
 // AppendTo appends the attribute to a KeyValueList.
-func (a *SentAttributes) AppendTo(list []byte) []byte {
-	at := len(list)
-	list = append(list, a.entry...)
-	list[at] = byte(InList)
-	return list
-}
+func (a *SentAttributes) AppendTo(list []byte) []byte { return append(list, a.entry...) }

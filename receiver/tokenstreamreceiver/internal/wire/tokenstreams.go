@@ -58,9 +58,6 @@ type TokenStreams struct {
 	resource   []byte // shared by the streams of one ResourceTokenStreams
 	runs       chunkRuns
 	position   int // of the current token_stream in the request
-
-	// Whole takes a token_stream instead of the batch, if it is not nil and returns true.
-	Whole func(position int, message, resource []byte) bool
 }
 
 // Decode adds a request to the batch. It returns an error if the request is
@@ -98,22 +95,12 @@ func (d *TokenStreams) resourceTokenStreams(message []byte, batch *assembly.Batc
 	for f.next() {
 		if f.is(resourceTokenStreamsTokenStreams, bytesType) {
 			d.position++
-			if d.Whole != nil && d.Whole(d.position, f.bytes, d.resource) {
-				continue
-			}
 			if err := d.tokenStream(f.bytes, batch, reject); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
-}
-
-// DecodeStream adds one token_stream to the batch, as Decode does. position is its place in the request,
-// and resource that of the streams around it.
-func (d *TokenStreams) DecodeStream(position int, message, resource []byte, batch *assembly.Batch, reject Reject) error {
-	d.position, d.resource = position, resource
-	return d.tokenStream(message, batch, reject)
 }
 
 // tokenStream decodes the whole message even after an invalid value, because

@@ -4,8 +4,6 @@
 package wire
 
 import (
-	"encoding/binary"
-
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
@@ -54,16 +52,6 @@ func (u *usualFields) longVarint() uint64 {
 		return 0
 	}
 	u.rest = u.rest[n:]
-	return number
-}
-
-func (u *usualFields) fixed64() uint64 {
-	if len(u.rest) < 8 {
-		u.fail()
-		return 0
-	}
-	number := binary.LittleEndian.Uint64(u.rest)
-	u.rest = u.rest[8:]
 	return number
 }
 
