@@ -20,18 +20,12 @@ type Dimensions struct {
 	bands    []*series.Bands // of the dimensions, nil if none has bands
 	// numbers are the dimensions with bands that SetBands sets.
 	numbers []bandsOfNumber
-	// lengths has a bit for the length of each name, modulo 64. Most attributes are
-	// excluded by it without a comparison.
-	lengths uint64
 }
 
 // NewDimensions returns Dimensions that read the attributes of these dimensions, and those that
 // conventions.Config.AttributesRead names.
 func NewDimensions(dimensions series.Dimensions, standard ...string) Dimensions {
 	d := Dimensions{names: append(dimensions.Attributes(), standard...), standard: standard}
-	for _, name := range d.names {
-		d.lengths |= 1 << (len(name) % 64)
-	}
 	for i := range dimensions {
 		bands := series.NewBands(dimensions[i].Bands)
 		if bands == nil {
@@ -77,12 +71,6 @@ func (d *Dimensions) Clear(values []string) {
 // Read stores the attribute in values if it is a dimension with a value that is not
 // empty. Of a dimension with bands, it stores the band.
 func (d *Dimensions) Read(values []string, key string, v pcommon.Value) {
-	if d.lengths>>(len(key)%64)&1 != 0 {
-		d.read(values, key, v)
-	}
-}
-
-func (d *Dimensions) read(values []string, key string, v pcommon.Value) {
 	for i, name := range d.names {
 		switch {
 		case key != name:
