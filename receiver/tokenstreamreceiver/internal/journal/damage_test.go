@@ -54,8 +54,8 @@ func TestOpen_SkipsWhatIsDamaged(t *testing.T) {
 		"swapped segments": {func(values map[string][]byte) {
 			values[segmentKey(2)], values[segmentKey(4)] = values[segmentKey(4)], values[segmentKey(2)]
 		}, []string{"a12"}, 1, 2, "segment 2 of open streams: damaged"},
-		"a copied segment": {func(values map[string][]byte) { values[segmentKey(4)] = values[segmentKey(1)] }, []string{"a12", "b1"}, 0, 1, "segment 4 of open streams: damaged"},
-		"the index":        {flip(indexKey, headerLength), nil, 0, 1, "the index of open streams: damaged"},
+		"a copied segment":              {func(values map[string][]byte) { values[segmentKey(4)] = values[segmentKey(1)] }, []string{"a12", "b1"}, 0, 1, "segment 4 of open streams: damaged"},
+		"the index":                     {flip(indexKey, headerLength), nil, 0, 1, "the index of open streams: damaged"},
 		"the index of an earlier build": {func(values map[string][]byte) { values[indexKey][0] = 2 }, nil, 0, 1, "the index of open streams: written by another build"},
 		"a malformed record": {func(values map[string][]byte) {
 			values[segmentKey(4)] = seal(segmentKey(4), 3, append(values[segmentKey(4)], 0x80))
