@@ -102,6 +102,19 @@ func TestImports_OnlyWhatDerivesNeedsTheReaders(t *testing.T) {
 	}
 }
 
+// Below the receiver of token events, each room from server down is built without those above it.
+func TestImports_TokenStreamPointsDown(t *testing.T) {
+	all, above := imports(t), []string{"receiver/tokenstreamreceiver"}
+	for _, room := range [...]string{"server", "ingest", "streamseries", "streamspan", "assembly", "journal"} {
+		name := "receiver/tokenstreamreceiver/internal/" + room
+		require.Contains(t, all, name, "a package was moved")
+		for _, other := range above {
+			require.False(t, needs(all, name, other), "%s must not import %s, nor a package that does", name, other)
+		}
+		above = append(above, name)
+	}
+}
+
 func TestImports_WhatCountsAndDerivesKnowsNoCollector(t *testing.T) {
 	all := imports(t)
 	for _, name := range [...]string{

@@ -58,7 +58,7 @@ func TestAttributes_AreLimited(t *testing.T) {
 	require.Equal(t, 200, b.lines(t, first).status)
 	got = b.lines(t, chunkLine("s", time.Millisecond), strings.NewReplacer("ttt", "uuu", `"cancelled":true,`, `"finish_reason":"stop",`).Replace(last))
 	require.Equal(t, answer{Accepted: 1, Rejected: 1, Errors: []answerError{{Line: 1, Message: message}}}, got.answer, "the chunk is accepted")
-	require.Zero(t, b.ingester.store.Streams(), "ended, without the attributes")
+	require.Zero(t, b.ingester.Store.Streams(), "ended, without the attributes")
 	ended := b.sink.all()[1]
 	require.Len(t, ended.Chunks, 1)
 	require.Equal(t, "success", ended.Attributes["tokenpulse.outcome"])

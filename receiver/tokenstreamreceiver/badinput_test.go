@@ -125,7 +125,7 @@ func TestNDJSON_RejectsOnlyBadLine(t *testing.T) {
 			requireHealthy(t, b)
 			requireMetric(t, b, "events_rejected", map[string]string{"reason": tt.reason}, 1)
 			requireMetric(t, b, "events_accepted", nil, 4)
-			require.Zero(t, b.ingester.store.Streams(), "no memory of the bad stream remains")
+			require.Zero(t, b.ingester.Store.Streams(), "no memory of the bad stream remains")
 
 			alone := b.lines(t, tt.line)
 			if !strings.Contains(tt.line, `"healthy"`) {
@@ -203,7 +203,7 @@ func TestProtobuf_RejectsTruncatedMessage(t *testing.T) {
 		require.Contains(t, got.answer.Errors[0].Message, "truncated")
 	}
 	require.Empty(t, b.sink.all())
-	require.Zero(t, b.ingester.store.Streams(), "nothing was applied")
+	require.Zero(t, b.ingester.Store.Streams(), "nothing was applied")
 	requireMetric(t, b, "events_rejected", map[string]string{"reason": "malformed"}, int64(len(encoded)-1))
 }
 
@@ -256,7 +256,7 @@ func TestProtobuf_RejectsOnlyBadTokenStream(t *testing.T) {
 			require.Equal(t, tt.stream.GetStreamId(), got.answer.Errors[0].StreamID)
 			require.Contains(t, got.answer.Errors[0].Message, tt.message)
 			requireHealthy(t, b)
-			require.Zero(t, b.ingester.store.Streams())
+			require.Zero(t, b.ingester.Store.Streams())
 
 			response, err := b.grpc(t).Export(t.Context(), message)
 			require.NoError(t, err)
@@ -326,7 +326,7 @@ func TestHTTP_RejectsWrongRequest(t *testing.T) {
 func TestHTTP_UnknownPathNamesTheKnownOnes(t *testing.T) {
 	b := start(t)
 	for _, path := range []string{"/v1/traces", "/v1/metrics", "/v1/tokens/", "/"} {
-		resp, err := http.Post("http://"+b.addrHTTP.String()+path, typeProtobuf, strings.NewReader("x"))
+		resp, err := http.Post("http://"+b.server.AddrHTTP.String()+path, typeProtobuf, strings.NewReader("x"))
 		require.NoError(t, err)
 		defer resp.Body.Close()
 		body, err := io.ReadAll(resp.Body)
@@ -340,16 +340,16 @@ func TestHTTP_UnknownPathNamesTheKnownOnes(t *testing.T) {
 func TestLiveBody_ClientDisconnects(t *testing.T) {
 	before := runtime.NumGoroutine()
 	b := start(t)
-	conn, err := net.Dial("tcp", b.addrHTTP.String())
+	conn, err := net.Dial("tcp", b.server.AddrHTTP.String())
 	require.NoError(t, err)
 	body := strings.Join([]string{startLine("cut"), chunkLine("cut", time.Millisecond), `{"event":"chunk","str`}, "\n")
 	_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", tokensPath, typeNDJSON, len(body), body)
 	require.NoError(t, err)
-	eventually(t, func() bool { return b.ingester.store.Streams() == 1 }, "complete lines are applied when they arrive")
+	eventually(t, func() bool { return b.ingester.Store.Streams() == 1 }, "complete lines are applied when they arrive")
 	require.NoError(t, conn.Close())
 
 	// Without its end, a body with a Content-Length is not applied.
-	conn, err = net.Dial("tcp", b.addrHTTP.String())
+	conn, err = net.Dial("tcp", b.server.AddrHTTP.String())
 	require.NoError(t, err)
 	_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: 100000\r\n\r\n%s\n", tokensPath, typeNDJSON, startLine("declared"))
 	require.NoError(t, err)
@@ -358,7 +358,7 @@ func TestLiveBody_ClientDisconnects(t *testing.T) {
 	require.Equal(t, 200, b.lines(t, healthyLines()...).status)
 	requireHealthy(t, b)
 	require.Equal(t, 200, b.lines(t, chunkLine("cut", 3*time.Millisecond), endLine("cut")).status, "another connection goes on with it")
-	require.EqualValues(t, 0, b.ingester.store.Streams())
+	require.EqualValues(t, 0, b.ingester.Store.Streams())
 	require.NoError(t, b.Shutdown(context.Background()))
 	require.Len(t, b.sink.all(), 2)
 	eventually(t, func() bool { return runtime.NumGoroutine() <= before+4 }, "the goroutines end")
@@ -375,8 +375,8 @@ func TestMemory_HundredThousandModelNames(t *testing.T) {
 		got := b.post(t, typeNDJSON, strings.NewReader(body.String()))
 		require.Equal(t, answer{Accepted: perRequest}, got.answer)
 	}
-	require.EqualValues(t, models, b.ingester.store.Streams())
-	require.LessOrEqual(t, b.ingester.store.Memory()/models, int64(512), "bytes an open stream holds")
+	require.EqualValues(t, models, b.ingester.Store.Streams())
+	require.LessOrEqual(t, b.ingester.Store.Memory()/models, int64(512), "bytes an open stream holds")
 
 	got := b.lines(t, startLine("one-more"))
 	require.Equal(t, 429, got.status)
@@ -387,5 +387,5 @@ func TestMemory_HundredThousandModelNames(t *testing.T) {
 
 	require.NoError(t, b.Shutdown(context.Background()))
 	require.Len(t, b.sink.all(), models)
-	require.Zero(t, b.ingester.store.Memory())
+	require.Zero(t, b.ingester.Store.Memory())
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 	"google.golang.org/protobuf/proto"
 
@@ -25,6 +26,8 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/storagetest"
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/ingest"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
 )
 
@@ -34,12 +37,12 @@ const (
 )
 
 // benchmark measures the cost per token from the bytes of a request to the consumer.
-func benchmark(b *testing.B, wire []byte, read func(r *request) error) {
+func benchmark(b *testing.B, wire []byte, read func(r *ingest.Request) error) {
 	benchmarkOn(b, nil, wire, read)
 }
 
 // benchmarkOn keeps open streams in the storage of a host, if that is not nil.
-func benchmarkOn(b *testing.B, host component.Host, wire []byte, read func(r *request) error) {
+func benchmarkOn(b *testing.B, host component.Host, wire []byte, read func(r *ingest.Request) error) {
 	next := new(consumertest.TracesSink)
 	cfg := createDefaultConfig().(*Config)
 	if host != nil {
@@ -49,17 +52,19 @@ func benchmarkOn(b *testing.B, host component.Host, wire []byte, read func(r *re
 	require.NoError(b, err)
 	r.sendTraces(next)
 	require.NoError(b, r.openStorage(b.Context(), host))
-	b.Cleanup(func() { require.NoError(b, r.ingester.store.CloseJournal(context.Background())) })
-	var applied answer
+	b.Cleanup(func() { require.NoError(b, r.ingester.Store.CloseJournal(context.Background())) })
+	report, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{ReceiverID: r.settings.ID, ReceiverCreateSettings: r.settings})
+	require.NoError(b, err)
+	var applied ingest.Answer
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	spans := 0
 	b.ResetTimer()
 	for range b.N {
-		req := r.take(r.reportHTTP, false, &applied)
+		req := r.ingester.Take(report, false, &applied)
 		require.NoError(b, read(req))
-		require.Nil(b, req.commit(b.Context()))
-		r.put(req)
+		require.Nil(b, req.Commit(b.Context()))
+		r.ingester.Put(req)
 		spans += next.SpanCount()
 		next.Reset()
 	}
@@ -82,7 +87,7 @@ func benchDeltas() []int64 {
 
 func BenchmarkProtobuf(b *testing.B) {
 	wire := encodeWhole(b, benchStreams, benchTokens, func(int) []*commonv1.KeyValue { return nil })
-	benchmark(b, wire, func(r *request) error { return r.readProtobuf(wire) })
+	benchmark(b, wire, func(r *ingest.Request) error { return r.ReadProtobuf(wire) })
 }
 
 // BenchmarkStorage sends each stream in several requests, one after the other, like a service that
@@ -124,16 +129,16 @@ func benchmarkParts(b *testing.B, parts int, host component.Host) {
 		wires[part], err = proto.Marshal(message)
 		require.NoError(b, err)
 	}
-	benchmarkOn(b, host, bytes.Join(wires, nil), func(r *request) error {
+	benchmarkOn(b, host, bytes.Join(wires, nil), func(r *ingest.Request) error {
 		for _, wire := range wires[:parts-1] {
-			if err := r.readProtobuf(wire); err != nil {
+			if err := r.ReadProtobuf(wire); err != nil {
 				return err
 			}
-			if refused := r.commit(b.Context()); refused != nil {
-				return errors.New(refused.message)
+			if refused := r.Commit(b.Context()); refused != nil {
+				return errors.New(refused.Message)
 			}
 		}
-		return r.readProtobuf(wires[parts-1])
+		return r.ReadProtobuf(wires[parts-1])
 	})
 }
 
@@ -156,18 +161,18 @@ func BenchmarkNDJSON(b *testing.B) {
 	}
 	wire := body.Bytes()
 	reader := bytes.NewReader(wire)
-	var lines *lineReader
-	benchmark(b, wire, func(r *request) error {
+	var lines *ingest.LineReader
+	benchmark(b, wire, func(r *ingest.Request) error {
 		reader.Reset(wire)
 		if lines == nil {
-			lines = newLineReader(64<<10, r.ingester.store)
+			lines = ingest.NewLineReader(64<<10, assembly.NewStore(assembly.Limits{MaxMemory: 1 << 30}, nil))
 		}
-		defer lines.close()
-		if err := lines.reset(reader); err != nil {
+		defer lines.Close()
+		if err := lines.Reset(reader); err != nil {
 			return err
 		}
-		for lines.fill() == nil {
-			if refused := r.readLines(lines); refused != nil {
+		for lines.Fill() == nil {
+			if refused := r.ReadLines(lines); refused != nil {
 				return refused
 			}
 		}

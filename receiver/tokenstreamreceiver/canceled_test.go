@@ -84,7 +84,7 @@ func TestCanceledRequests_LeaveNothingBehind(t *testing.T) {
 		},
 		"live bodies reset": func(_ *testing.T, c *canceler) {
 			c.repeat(func(i int) {
-				conn, err := net.Dial("tcp", c.addrHTTP.String())
+				conn, err := net.Dial("tcp", c.server.AddrHTTP.String())
 				if err != nil {
 					return
 				}
@@ -100,7 +100,7 @@ func TestCanceledRequests_LeaveNothingBehind(t *testing.T) {
 			cancels := make([]func(), calls)
 			c.repeat(func(i int) { cancels[i] = c.liveBody(client, i) })
 			eventually(t, func() bool { return metricValue(t, c.bench, "events_accepted", nil) == 2*calls }, "all are read")
-			eventually(t, func() bool { return c.liveShares.Held() == 0 }, "they end after idle_timeout")
+			eventually(t, func() bool { return c.server.LiveShares.Held() == 0 }, "they end after idle_timeout")
 			for _, cancel := range cancels {
 				cancel()
 			}
@@ -108,7 +108,7 @@ func TestCanceledRequests_LeaveNothingBehind(t *testing.T) {
 		},
 		"whole bodies cancelled in the middle": func(_ *testing.T, c *canceler) {
 			c.repeat(func(int) {
-				conn, err := net.Dial("tcp", c.addrHTTP.String())
+				conn, err := net.Dial("tcp", c.server.AddrHTTP.String())
 				if err != nil {
 					return
 				}
@@ -167,7 +167,7 @@ func TestCanceledRequests_LeaveNothingBehind(t *testing.T) {
 				}
 			})
 			eventually(t, func() bool { return metricValue(t, c.bench, "events_accepted", nil) >= calls }, "all are read")
-			eventually(t, func() bool { return c.liveShares.Held() == 0 }, "they end after idle_timeout")
+			eventually(t, func() bool { return c.server.LiveShares.Held() == 0 }, "they end after idle_timeout")
 		},
 	}
 	for name, breakOff := range cases {
@@ -186,10 +186,10 @@ func TestCanceledRequests_LeaveNothingBehind(t *testing.T) {
 			}
 			testenv.RequireNoLeak(t, before)
 			b.sink.failWith(nil)
-			eventually(t, func() bool { return b.ingester.store.Streams() == 0 }, "open streams expire")
-			require.Zero(t, b.liveShares.Held())
-			require.Zero(t, b.ingester.store.Memory())
-			require.Zero(t, b.ingester.store.Accepted())
+			eventually(t, func() bool { return b.ingester.Store.Streams() == 0 }, "open streams expire")
+			require.Zero(t, b.server.LiveShares.Held())
+			require.Zero(t, b.ingester.Store.Memory())
+			require.Zero(t, b.ingester.Store.Accepted())
 			require.Equal(t, 200, b.lines(t, startLine("after"), endLine("after")).status)
 		})
 	}

@@ -91,12 +91,6 @@ type Config struct {
 
 var _ component.Config = (*Config)(nil)
 
-// defaultMaxBodySize equals the default of confighttp.
-const defaultMaxBodySize = 20 << 20
-
-// defaultMaxMessageSize equals the default of gRPC.
-const defaultMaxMessageSize = 4 << 20
-
 // compressionAlgorithms are those whose decoders count toward max_memory_mib.
 var compressionAlgorithms = []string{"", "gzip", "zstd", "zlib", "deflate"}
 
@@ -160,7 +154,7 @@ func (c *Config) Validate() error {
 		{"max_chunks_per_stream", c.MaxChunksPerStream, 1},
 		{"max_event_bytes", c.MaxEventBytes, 1024},
 		{"max_memory_mib", c.MaxMemoryMiB, 1},
-		{settingMaxLiveRequests, c.MaxLiveRequests, 1},
+		{"max_live_requests", c.MaxLiveRequests, 1},
 	} {
 		errs.Unless(limit.value >= limit.minimum, "`%s` is %d; use at least %d", limit.key, limit.value, limit.minimum)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/publish"
 	"github.com/tokenpulse/tokenpulse/internal/sharedcomponent"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/server"
 )
 
 // NewFactory creates the factory of the token_stream receiver.
@@ -31,14 +32,14 @@ func NewFactory() receiver.Factory {
 		createDefaultConfig,
 		receiver.WithTraces(createTraces, metadata.TracesStability),
 		receiver.WithMetrics(createMetrics, metadata.MetricsStability),
-		receiver.WithLogs(refuseLogsPipeline, component.StabilityLevelUndefined),
+		receiver.WithLogs(refuseLogs, component.StabilityLevelUndefined),
 	)
 }
 
 func createDefaultConfig() component.Config {
 	http := confighttp.NewDefaultServerConfig()
 	http.NetAddr.Endpoint = "localhost:4319"
-	http.MaxRequestBodySize = defaultMaxBodySize
+	http.MaxRequestBodySize = server.DefaultMaxBodySize
 	http.CompressionAlgorithms = slices.Clone(compressionAlgorithms)
 
 	grpc := configgrpc.NewDefaultServerConfig()
@@ -86,6 +87,10 @@ func createMetrics(ctx context.Context, set receiver.Settings, cfg component.Con
 		return nil, errors.Join(err, shared.Shutdown(ctx))
 	}
 	return shared, nil
+}
+
+func refuseLogs(context.Context, receiver.Settings, component.Config, consumer.Logs) (receiver.Logs, error) {
+	return nil, errors.New(server.NoLogs)
 }
 
 func share(set receiver.Settings, cfg component.Config) (*sharedcomponent.Handle[*tokenStreamReceiver], error) {

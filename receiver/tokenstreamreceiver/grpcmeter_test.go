@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"crypto/tls"
 	"encoding/binary"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"strings"
@@ -26,7 +25,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
-	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 )
 
 // attacker is an HTTP/2 client that never ends its messages. It respects flow control.
@@ -44,7 +42,7 @@ type attacker struct {
 
 func (b *bench) attacker(t *testing.T) *attacker {
 	t.Helper()
-	conn, err := net.Dial("tcp", b.addrGRPC.String())
+	conn, err := net.Dial("tcp", b.server.AddrGRPC.String())
 	require.NoError(t, err)
 	return newAttacker(t, conn)
 }
@@ -136,6 +134,7 @@ func callHeaders(t testing.TB, method string) []byte {
 }
 
 const (
+	callMemory       = 32 << 10 // of a call of Export besides its message
 	exportMethodName = tokenpulsev1.TokenStreamService_Export_FullMethodName
 	streamMethodName = tokenpulsev1.TokenStreamService_Stream_FullMethodName
 )
@@ -167,7 +166,7 @@ func TestMemory_UnfinishedMessagesOfGRPC(t *testing.T) {
 					})
 				}
 				attackers.Wait()
-				require.LessOrEqual(t, b.ingester.store.Memory(), int64(limit))
+				require.LessOrEqual(t, b.ingester.Store.Memory(), int64(limit))
 				eventually(t, func() bool {
 					return metricValue(t, b, "streams_refused", map[string]string{"limit": "max_memory_mib"}) >= 1
 				}, "12 MiB do not fit")
@@ -194,8 +193,8 @@ func TestMemory_DeclaredMessagesOfGRPC(t *testing.T) {
 		}
 	}
 	const all = connections * calls
-	eventually(t, func() bool { return b.ingester.store.Memory() >= all*(callMemory+sent) }, "all calls are open")
-	grown, held := heap()-before, b.ingester.store.Memory()
+	eventually(t, func() bool { return b.ingester.Store.Memory() >= all*(callMemory+sent) }, "all calls are open")
+	grown, held := heap()-before, b.ingester.Store.Memory()
 	t.Logf("%d bytes per call, %d held", grown/all, held/all)
 	require.Less(t, grown, held*5/4)
 	require.Less(t, held, int64(all*(callMemory+2*sent)))
@@ -209,8 +208,8 @@ func TestExport_UnfinishedMessageEndsAfterIdleTimeout(t *testing.T) {
 		require.True(t, a.call(t, 2*call+1, exportMethodName, 4<<20-1))
 		require.True(t, a.data(2*call+1, make([]byte, 16<<10)))
 	}
-	eventually(t, func() bool { return b.ingester.store.Memory() > 10*callMemory }, "the calls are open")
-	eventually(t, func() bool { return b.ingester.store.Memory() == 0 }, "the calls end")
+	eventually(t, func() bool { return b.ingester.Store.Memory() > 10*callMemory }, "the calls are open")
+	eventually(t, func() bool { return b.ingester.Store.Memory() == 0 }, "the calls end")
 	require.True(t, a.call(t, 99, exportMethodName, 9), "the connection stays open")
 }
 
@@ -241,7 +240,7 @@ func TestMemory_CompressedMessagesOfGRPC(t *testing.T) {
 	_, err = client.Export(t.Context(), manyStreams(100_000, "chat"), grpc.UseCompressor("gzip"))
 	require.Equal(t, codes.ResourceExhausted, status.Code(err))
 	require.ErrorContains(t, err, "the message is larger than 1048576 bytes after decompression (max_recv_msg_size_mib)")
-	require.Zero(t, b.ingester.store.Memory())
+	require.Zero(t, b.ingester.Store.Memory())
 }
 
 func TestGRPC_MetersAboveTLS(t *testing.T) {
@@ -252,7 +251,7 @@ func TestGRPC_MetersAboveTLS(t *testing.T) {
 	})
 	roots := https.Transport.(*http.Transport).TLSClientConfig.RootCAs
 	creds := credentials.NewClientTLSFromCert(roots, "example.com")
-	conn, err := grpc.NewClient(b.addrGRPC.String(), grpc.WithTransportCredentials(creds))
+	conn, err := grpc.NewClient(b.server.AddrGRPC.String(), grpc.WithTransportCredentials(creds))
 	require.NoError(t, err)
 	defer conn.Close()
 	client := tokenpulsev1.NewTokenStreamServiceClient(conn)
@@ -263,109 +262,12 @@ func TestGRPC_MetersAboveTLS(t *testing.T) {
 	require.NoError(t, call.Send(wholeMessage()))
 	_, err = call.CloseAndRecv()
 	require.NoError(t, err)
-	require.Zero(t, b.ingester.store.Memory())
+	require.Zero(t, b.ingester.Store.Memory())
 
-	secured, err := tls.Dial("tcp", b.addrGRPC.String(), &tls.Config{RootCAs: roots, ServerName: "example.com", NextProtos: []string{"h2"}})
+	secured, err := tls.Dial("tcp", b.server.AddrGRPC.String(), &tls.Config{RootCAs: roots, ServerName: "example.com", NextProtos: []string{"h2"}})
 	require.NoError(t, err)
 	a := newAttacker(t, secured)
 	require.True(t, a.call(t, 1, exportMethodName, 4<<20-1))
 	require.True(t, a.data(1, make([]byte, 16<<10)))
-	eventually(t, func() bool { return b.ingester.store.Memory() >= callMemory+16<<10 }, "the unfinished message counts")
-}
-
-// The meter holds the same, whatever the pieces in which frames arrive. Expected values
-// are counted by hand.
-func TestMeteredConn_HoldsUnfinishedMessages(t *testing.T) {
-	message := func(size, sent int) []byte {
-		return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(size)), make([]byte, sent)...)
-	}
-	headers := func(f *http2.Framer, id uint32) {
-		_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: callHeaders(t, exportMethodName), EndHeaders: true})
-	}
-	tests := map[string]struct {
-		received func(*http2.Framer)
-		sent     func(*http2.Framer)
-		held     int64 // without frameMemory
-	}{
-		"nothing arrived":     {received: func(f *http2.Framer) { headers(f, 1); _ = f.WriteData(1, false, message(1000, 0)) }},
-		"a part of a message": {received: func(f *http2.Framer) { headers(f, 1); _ = f.WriteData(1, false, message(1000, 400)) }, held: 400},
-		"with padding": {received: func(f *http2.Framer) {
-			headers(f, 1)
-			_ = f.WriteDataPadded(1, false, message(1000, 400), make([]byte, 200))
-		}, held: 400},
-		"nothing but padding": {received: func(f *http2.Framer) { headers(f, 1); _ = f.WriteDataPadded(1, false, nil, make([]byte, 200)) }},
-		"after padding": {received: func(f *http2.Framer) {
-			headers(f, 1)
-			_ = f.WriteDataPadded(1, false, message(500, 0), make([]byte, 9))
-			_ = f.WriteData(1, false, make([]byte, 300))
-		}, held: 300},
-		"a whole message":  {received: func(f *http2.Framer) { headers(f, 1); _ = f.WriteData(1, true, message(400, 400)) }},
-		"an empty message": {received: func(f *http2.Framer) { headers(f, 1); _ = f.WriteData(1, true, message(0, 0)) }},
-		"the second message": {received: func(f *http2.Framer) {
-			headers(f, 1)
-			_ = f.WriteData(1, false, append(message(400, 400), message(70, 60)...))
-		}, held: 60},
-		"two calls": {received: func(f *http2.Framer) {
-			headers(f, 1)
-			headers(f, 3)
-			_ = f.WriteData(1, false, message(99, 50))
-			_ = f.WriteData(3, false, message(99, 7))
-		}, held: 57},
-		"the client resets": {received: func(f *http2.Framer) {
-			headers(f, 1)
-			_ = f.WriteData(1, false, message(99, 50))
-			_ = f.WriteRSTStream(1, http2.ErrCodeCancel)
-		}},
-		"data after the reset": {received: func(f *http2.Framer) {
-			headers(f, 1)
-			_ = f.WriteRSTStream(1, http2.ErrCodeCancel)
-			_ = f.WriteData(1, false, message(99, 50))
-		}},
-		"data without a call": {received: func(f *http2.Framer) { _ = f.WriteData(1, false, message(99, 50)) }},
-		"frames of the connection": {received: func(f *http2.Framer) {
-			headers(f, 1)
-			_ = f.WritePing(false, [8]byte{1})
-			_ = f.WriteWindowUpdate(0, 99)
-			_ = f.WriteData(1, false, message(99, 50))
-		}, held: 50},
-		"the server sends headers":   {received: func(f *http2.Framer) { headers(f, 1); _ = f.WriteData(1, false, message(99, 50)) }, sent: func(f *http2.Framer) { headers(f, 1) }, held: 50},
-		"the server resets the call": {received: func(f *http2.Framer) { headers(f, 1); _ = f.WriteData(1, false, message(99, 50)) }, sent: func(f *http2.Framer) { _ = f.WriteRSTStream(1, 0) }},
-		"the server sends trailers": {
-			received: func(f *http2.Framer) { headers(f, 1); _ = f.WriteData(1, false, message(99, 50)) },
-			sent: func(f *http2.Framer) {
-				_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: callHeaders(t, "x"), EndHeaders: true, EndStream: true})
-			},
-		},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			var received, sent bytes.Buffer
-			received.WriteString(http2.ClientPreface)
-			test.received(http2.NewFramer(&received, nil))
-			if test.sent != nil {
-				test.sent(http2.NewFramer(&sent, nil))
-			}
-			for size := 1; size < received.Len(); size += 1 + rand.IntN(5) {
-				store := assembly.NewStore(assembly.Limits{MaxMemory: 1 << 20}, func() time.Duration { return 0 })
-				c := newMeteredConn(nil, store, nil)
-				inPieces(received.Bytes(), size, func(p []byte) { c.received.split(p, c.receive) })
-				inPieces(sent.Bytes(), size, func(p []byte) { c.sent.split(p, c.send) })
-				held := c.memory.used
-				if test.held == 0 {
-					require.LessOrEqual(t, held, int64(5*frameMemory), "pieces of %d", size) // of the prefix
-					continue
-				}
-				require.GreaterOrEqual(t, held, test.held, "pieces of %d", size)
-				require.LessOrEqual(t, held, test.held+frameMemory*(3+int64(received.Len()/size)), "pieces of %d", size)
-			}
-		})
-	}
-}
-
-func inPieces(p []byte, size int, visit func([]byte)) {
-	for len(p) > 0 {
-		n := min(size, len(p))
-		visit(p[:n])
-		p = p[n:]
-	}
+	eventually(t, func() bool { return b.ingester.Store.Memory() >= callMemory+16<<10 }, "the unfinished message counts")
 }

@@ -22,6 +22,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -29,8 +30,38 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/ingest"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
 )
+
+// What the documentation of the receiver says.
+const (
+	tokensPath   = "/v1/tokens"
+	typeNDJSON   = "application/x-ndjson"
+	typeJSON     = "application/json"
+	typeProtobuf = "application/x-protobuf"
+)
+
+// answer is the answer over HTTP.
+type answer struct {
+	Accepted int
+	Rejected int
+	Errors   []answerError
+}
+
+type answerError struct {
+	Line     int
+	StreamID string `json:"stream_id"`
+	Message  string
+}
+
+// take returns a request for one message, whose units add to applied.
+func take(t testing.TB, r *tokenStreamReceiver, applied *ingest.Answer) *ingest.Request {
+	t.Helper()
+	report, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{ReceiverID: r.settings.ID, ReceiverCreateSettings: r.settings})
+	require.NoError(t, err)
+	return r.ingester.Take(report, false, applied)
+}
 
 // span is the parts of a span that tests compare.
 type span struct {
@@ -183,7 +214,7 @@ func withTelemetry(t testing.TB) (*componenttest.Telemetry, receiver.Settings) {
 	return telemetry, settings
 }
 
-func (b *bench) url() string { return "http://" + b.addrHTTP.String() + tokensPath }
+func (b *bench) url() string { return "http://" + b.server.AddrHTTP.String() + tokensPath }
 
 type reply struct {
 	status int
@@ -230,7 +261,7 @@ func (b *bench) lines(t testing.TB, lines ...string) reply {
 
 func (b *bench) dialGRPC(t testing.TB) *grpc.ClientConn {
 	t.Helper()
-	conn, err := grpc.NewClient(b.addrGRPC.String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(b.server.AddrGRPC.String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn

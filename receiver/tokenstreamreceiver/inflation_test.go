@@ -28,9 +28,9 @@ func TestLiveBody_InflationIsLimited(t *testing.T) {
 			require.Equal(t, answer{Accepted: 1, Errors: []answerError{{
 				Message: "the body decompresses to more than 100 times its compressed size, so the rest was not read; send it uncompressed",
 			}}}, got.answer)
-			require.EqualValues(t, 1, b.ingester.store.Streams(), "events before the limit are applied")
+			require.EqualValues(t, 1, b.ingester.Store.Streams(), "events before the limit are applied")
 			requireMetric(t, b, "events_rejected", map[string]string{"reason": "limit"}, 1)
-			require.Zero(t, b.liveShares.Held())
+			require.Zero(t, b.server.LiveShares.Held())
 		})
 	}
 }
@@ -71,7 +71,7 @@ func TestLines_RejectedOnesEndBody(t *testing.T) {
 		require.Len(t, got.answer.Errors, 10)
 		require.Equal(t, 2, got.answer.Errors[0].Line)
 		require.Equal(t, message, got.answer.Errors[9].Message)
-		require.EqualValues(t, 1, b.ingester.store.Streams(), "lines before them are applied")
+		require.EqualValues(t, 1, b.ingester.Store.Streams(), "lines before them are applied")
 		requireMetric(t, b, "events_rejected", map[string]string{"reason": "malformed"}, 1000)
 		requireMetric(t, b, "events_rejected", map[string]string{"reason": "limit"}, 1)
 	}

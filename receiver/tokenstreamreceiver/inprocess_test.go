@@ -47,7 +47,7 @@ func TestInProcess_ReportsOpenStreamsFromStartToShutdown(t *testing.T) {
 	require.Equal(t, 200, b.lines(t, endLine("a"), endLine("c")).status)
 	requireReported(1, 1)
 
-	failing, err := newReceiver(configOn(b.addrHTTP.String()), receivertest.NewNopSettings(NewFactory().Type()))
+	failing, err := newReceiver(configOn(b.server.AddrHTTP.String()), receivertest.NewNopSettings(NewFactory().Type()))
 	require.NoError(t, err)
 	require.ErrorContains(t, failing.Start(t.Context(), componenttest.NewNopHost()), "address already in use")
 	requireReported(1, 1)

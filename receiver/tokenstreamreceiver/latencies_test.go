@@ -30,6 +30,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/latencyreport"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/streamspan"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/wire"
 )
 
 // A receiver with `latency` sends the spans of a plain receiver and token_latency behind it, bit by
@@ -74,7 +75,7 @@ func TestLatency_SpansEqualThoseOfTokenLatency(t *testing.T) {
 					require.NoError(t, p.ConsumeTraces(t.Context(), plain.Traces))
 					expected := sink.AllTraces()[0]
 					sink.Reset()
-					actual := r.ingester.makeSpans(finished, new(latencyreport.Tally))
+					actual := streamspan.New(&r.ingester.Spans).Make(finished, new(latencyreport.Tally))
 					require.Equal(t, plain.Removed, actual.Removed)
 					requireSameSpans(t, expected, actual.Traces, outcomes)
 				}
@@ -121,22 +122,23 @@ func randomStreams(t *testing.T, r *tokenStreamReceiver, random *rand.Rand) (fin
 		}
 		message.ResourceTokenStreams = append(message.ResourceTokenStreams, group)
 	}
-	wire, err := proto.Marshal(message)
+	encoded, err := proto.Marshal(message)
 	require.NoError(t, err)
-	req := r.take(r.reportHTTP, false, new(answer))
-	require.NoError(t, req.readProtobuf(wire))
-	tx, err := r.ingester.store.Begin(t.Context(), req.batch)
+	batch := r.ingester.Store.NewBatch()
+	var decoder wire.TokenStreams
+	require.NoError(t, decoder.Decode(encoded, batch, func(_ int, _ string, err error) { require.NoError(t, err) }))
+	tx, err := r.ingester.Store.Begin(t.Context(), batch)
 	require.NoError(t, err)
 	finished = append(finished, tx.Finished)
 	require.NoError(t, tx.Commit())
-	now := r.ingester.now()
+	now := r.ingester.Now()
 	if random.IntN(2) == 0 {
 		now += time.Hour // all have expired
 	}
-	cut := r.ingester.store.Cut(assembly.Timeouts{Idle: time.Minute, FirstToken: time.Minute}, now, math.MaxInt)
+	cut := r.ingester.Store.Cut(assembly.Timeouts{Idle: time.Minute, FirstToken: time.Minute}, now, math.MaxInt)
 	finished = append(finished, cut.Finished)
 	require.NoError(t, cut.Commit())
-	require.Zero(t, r.ingester.store.Streams())
+	require.Zero(t, r.ingester.Store.Streams())
 	return finished
 }
 

@@ -32,6 +32,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/processor/tokenlatencyprocessor"
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/ingest"
 )
 
 // latencyRoutes are the ways on which a receiver derives latencies. A breached SLO makes those with a
@@ -113,16 +114,16 @@ func startReporting(t *testing.T, route *latencyRoute) *reporting {
 }
 
 // send sends whole streams, all of one service.
-func (r *reporting) send(t *testing.T, streams ...*tokenpulsev1.TokenStream) *refusal {
+func (r *reporting) send(t *testing.T, streams ...*tokenpulsev1.TokenStream) *ingest.Refusal {
 	t.Helper()
 	encoded, err := proto.Marshal(&tokenpulsev1.ExportTokenStreamsRequest{ResourceTokenStreams: []*tokenpulsev1.ResourceTokenStreams{{
 		Resource: &resourcepb.Resource{Attributes: []*commonpb.KeyValue{str(names.ServiceName, "chat")}}, TokenStreams: streams,
 	}}})
 	require.NoError(t, err)
-	req := r.take(r.reportHTTP, false, new(answer))
-	defer r.put(req)
-	require.NoError(t, req.readProtobuf(encoded))
-	return req.commit(t.Context())
+	req := take(t, r.tokenStreamReceiver, new(ingest.Answer))
+	defer r.ingester.Put(req)
+	require.NoError(t, req.ReadProtobuf(encoded))
+	return req.Commit(t.Context())
 }
 
 // counted returns the clock anomalies and the rejected values, by reason.

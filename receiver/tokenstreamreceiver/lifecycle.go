@@ -6,7 +6,6 @@ package tokenstreamreceiver
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
-	"github.com/tokenpulse/tokenpulse/internal/settings"
 )
 
 // Start starts the servers and the sweep for idle streams.
@@ -27,16 +25,15 @@ func (r *tokenStreamReceiver) Start(ctx context.Context, host component.Host) er
 		err = r.openStorage(ctx, host)
 	}
 	if err == nil {
-		err = errors.Join(r.observe(),
-			settings.StartError("protocols::grpc", r.startGRPC(ctx, host)), settings.StartError("protocols::http", r.startHTTP(ctx, host)))
+		err = errors.Join(r.observe(), r.server.Start(ctx, host))
 	}
 	if err != nil {
 		// Stop whatever did start.
 		return errors.Join(err, r.Shutdown(ctx))
 	}
-	r.running.Go(r.sweep)
-	inprocess.OpenStreams.Set(r, r.visitOpen)
-	inprocess.Endpoints.Set(r, r.endpoints())
+	r.sweeping.Go(func() { r.expirer.Run(r.closing, r.settings.Logger) })
+	inprocess.OpenStreams.Set(r, r.open.visit)
+	inprocess.Endpoints.Set(r, r.server.Endpoints())
 	inprocess.SLOs.Set(r, r.rules.Definitions())
 	inprocess.Doubts.Set(r, r.doubts)
 	inprocess.ReportIdleExporters(r.settings.Logger)
@@ -49,13 +46,15 @@ func (r *tokenStreamReceiver) Start(ctx context.Context, host component.Host) er
 func (r *tokenStreamReceiver) Shutdown(ctx context.Context) error {
 	r.close()
 	timeout := requestTimeoutOf(ctx)
-	giveUp := time.AfterFunc(timeout, r.ingester.store.AbandonJournal)
-	err := r.stopServers(ctx, timeout)
-	r.running.Wait()
+	giveUp := time.AfterFunc(timeout, r.ingester.Store.AbandonJournal)
+	requests, cancel := context.WithTimeout(ctx, timeout)
+	err := r.server.Stop(requests)
+	cancel()
+	r.sweeping.Wait()
 	giveUp.Stop()
-	if r.ingester.store.HasJournal() {
+	if r.ingester.Store.HasJournal() {
 		r.closeStorage(ctx)
-	} else if lost, err := r.expirer.flush(ctx); lost > 0 {
+	} else if lost, err := r.expirer.Flush(ctx); lost > 0 {
 		r.settings.Logger.Error("lost open streams, since the pipeline refused them until the shutdown timeout; check its exporters",
 			zap.Int("streams", lost), zap.Error(err))
 	}
@@ -73,23 +72,23 @@ func (r *tokenStreamReceiver) Shutdown(ctx context.Context) error {
 // observe registers the gauges.
 func (r *tokenStreamReceiver) observe() error {
 	limits := r.cfg.limits()
-	if r.ingester.series != nil {
+	if r.ingester.Series != nil {
 		err := errors.Join(
-			r.telemetry.RegisterReceiverTokenStreamIdentitiesEvictedCallback(diagnostics.Gauge(r.ingester.series.Identities.Evicted)),
-			r.telemetry.RegisterReceiverTokenStreamIdentitiesResolvedCallback(diagnostics.Gauge(r.ingester.series.Identities.Resolved)),
+			r.telemetry.RegisterReceiverTokenStreamIdentitiesEvictedCallback(diagnostics.Gauge(r.ingester.Series.Identities.Evicted)),
+			r.telemetry.RegisterReceiverTokenStreamIdentitiesResolvedCallback(diagnostics.Gauge(r.ingester.Series.Identities.Resolved)),
 		)
 		if err != nil {
 			return err
 		}
 	}
 	return errors.Join(
-		r.telemetry.RegisterReceiverTokenStreamStreamsOpenCallback(diagnostics.Gauge(r.ingester.store.Streams)),
+		r.telemetry.RegisterReceiverTokenStreamStreamsOpenCallback(diagnostics.Gauge(r.ingester.Store.Streams)),
 		r.telemetry.RegisterReceiverTokenStreamStreamsLimitCallback(diagnostics.Gauge(func() int64 { return int64(limits.MaxStreams) })),
-		r.telemetry.RegisterReceiverTokenStreamEventsOpenCallback(diagnostics.Gauge(r.ingester.store.Accepted)),
-		r.telemetry.RegisterReceiverTokenStreamLiveRequestsOpenCallback(diagnostics.Gauge(r.liveShares.Held)),
-		r.telemetry.RegisterReceiverTokenStreamLiveRequestsLimitCallback(diagnostics.Gauge(r.liveShares.Limit)),
-		r.telemetry.RegisterReceiverTokenStreamStorageSizeCallback(diagnostics.Gauge(r.ingester.store.Stored)),
-		r.telemetry.RegisterReceiverTokenStreamMemoryHeldCallback(diagnostics.Gauge(r.ingester.store.Memory)),
+		r.telemetry.RegisterReceiverTokenStreamEventsOpenCallback(diagnostics.Gauge(r.ingester.Store.Accepted)),
+		r.telemetry.RegisterReceiverTokenStreamLiveRequestsOpenCallback(diagnostics.Gauge(r.server.LiveShares.Held)),
+		r.telemetry.RegisterReceiverTokenStreamLiveRequestsLimitCallback(diagnostics.Gauge(r.server.LiveShares.Limit)),
+		r.telemetry.RegisterReceiverTokenStreamStorageSizeCallback(diagnostics.Gauge(r.ingester.Store.Stored)),
+		r.telemetry.RegisterReceiverTokenStreamMemoryHeldCallback(diagnostics.Gauge(r.ingester.Store.Memory)),
 		r.telemetry.RegisterReceiverTokenStreamMemoryLimitCallback(diagnostics.Gauge(func() int64 { return limits.MaxMemory })),
 	)
 }
@@ -104,34 +103,4 @@ func requestTimeoutOf(ctx context.Context) time.Duration {
 		return min(requestTimeout, time.Until(deadline)/2) // the rest is for the open streams
 	}
 	return requestTimeout
-}
-
-// stopServers stops the servers. No request is in progress once it returns.
-func (r *tokenStreamReceiver) stopServers(ctx context.Context, timeout time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	var stopping sync.WaitGroup
-	stopping.Go(func() { r.stopGRPC(ctx) })
-	err := r.stopHTTP(ctx)
-	stopping.Wait()
-	if ctx.Err() != nil {
-		r.settings.Logger.Warn("aborted requests that did not finish before the shutdown timeout; senders have to send them again")
-	}
-	return err
-}
-
-// sweep expires streams until the receiver closes.
-func (r *tokenStreamReceiver) sweep() {
-	ticker := time.NewTicker(r.expirer.interval())
-	defer ticker.Stop()
-	for {
-		select {
-		case <-r.closing.Done():
-			return
-		case <-ticker.C:
-			if err := r.expirer.expire(r.closing); err != nil {
-				r.settings.Logger.Warn("failed to send expired streams to the pipeline; check its exporters", zap.Error(err))
-			}
-		}
-	}
 }

@@ -24,12 +24,12 @@ type liveCall = grpc.ClientStreamingClient[tokenpulsev1.ExportTokenStreamsReques
 // openCall opens a call of Stream that the server has accepted.
 func (b *bench) openCall(t testing.TB, client tokenpulsev1.TokenStreamServiceClient) (liveCall, context.CancelFunc) {
 	t.Helper()
-	before := b.liveShares.Held()
+	before := b.server.LiveShares.Held()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	t.Cleanup(cancel)
 	call, err := client.Stream(ctx)
 	require.NoError(t, err)
-	eventually(t, func() bool { return b.liveShares.Held() > before }, "the call is open")
+	eventually(t, func() bool { return b.server.LiveShares.Held() > before }, "the call is open")
 	return call, cancel
 }
 
@@ -73,7 +73,7 @@ func TestStream_ResetFloodIsBounded(t *testing.T) {
 	most := <-peak
 	t.Logf("%d calls, at most %d goroutines", calls, most)
 	require.Less(t, most, 5000, "max_concurrent_streams is 1000")
-	eventually(t, func() bool { return b.liveShares.Held() == 0 && runtime.NumGoroutine() <= before+5 }, "handlers end")
+	eventually(t, func() bool { return b.server.LiveShares.Held() == 0 && runtime.NumGoroutine() <= before+5 }, "handlers end")
 }
 
 func TestStream_IdleCallEnds(t *testing.T) {
@@ -95,7 +95,7 @@ func TestStream_IdleCallEnds(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, response.PartialSuccess)
 	require.Len(t, b.sink.all(), 2)
-	eventually(t, func() bool { return b.liveShares.Held() == 0 }, "both calls end")
+	eventually(t, func() bool { return b.server.LiveShares.Held() == 0 }, "both calls end")
 }
 
 func TestLiveRequests_LimitRefusesAndRecovers(t *testing.T) {
@@ -104,7 +104,7 @@ func TestLiveRequests_LimitRefusesAndRecovers(t *testing.T) {
 	_, cancel := b.openCall(t, client)
 	b.openCall(t, client)
 	body := b.live(t)
-	eventually(t, func() bool { return b.liveShares.Held() == 3 }, "two calls and a body are open")
+	eventually(t, func() bool { return b.server.LiveShares.Held() == 3 }, "two calls and a body are open")
 	requireMetric(t, b, "live_requests_open", nil, 3)
 	requireMetric(t, b, "live_requests_limit", nil, 3)
 	const message = "max_live_requests is reached; send the request again later, or raise max_live_requests"
@@ -128,7 +128,7 @@ func TestLiveRequests_LimitRefusesAndRecovers(t *testing.T) {
 	require.NoError(t, err, "Export is not live")
 
 	cancel()
-	eventually(t, func() bool { return b.liveShares.Held() == 2 }, "a call ends")
+	eventually(t, func() bool { return b.server.LiveShares.Held() == 2 }, "a call ends")
 	next := b.live(t)
 	next.send(t, startLine("next"), endLine("next"))
 	require.NoError(t, next.Close())
@@ -149,7 +149,7 @@ func TestLiveRequests_IdleOnesAreSmall(t *testing.T) {
 		_, err := client.Stream(t.Context())
 		require.NoError(t, err)
 	}
-	eventually(t, func() bool { return b.liveShares.Held() == calls+1 }, "all calls are open")
+	eventually(t, func() bool { return b.server.LiveShares.Held() == calls+1 }, "all calls are open")
 	perCall := (heap() - before) / calls
 	t.Logf("%d bytes per call, of client and server", perCall)
 	require.Less(t, perCall, int64(48<<10), "half of it is the client's")
@@ -166,6 +166,6 @@ func TestLiveRequests_AClientHoldsItsShareOnceLessThanHalfIsFree(t *testing.T) {
 	require.Equal(t, 429, got.status)
 	require.Contains(t, got.answer.Errors[0].Message, "less than half of max_live_requests is free, and this client has its share open; send the request again later, or raise max_share_per_client")
 	requireMetric(t, b, "streams_refused", map[string]string{"limit": "max_share_per_client"}, 1)
-	require.Equal(t, httpguard.Accepted, b.liveShares.Take(httpguard.Client{Subject: "another"}))
-	b.liveShares.Give(httpguard.Client{Subject: "another"})
+	require.Equal(t, httpguard.Accepted, b.server.LiveShares.Take(httpguard.Client{Subject: "another"}))
+	b.server.LiveShares.Give(httpguard.Client{Subject: "another"})
 }

@@ -40,7 +40,7 @@ func oneLog() plogotlp.ExportRequest {
 // OTLP exporters read a Status in the encoding of their request.
 func TestLogs_HTTPNamesTheOtherWays(t *testing.T) {
 	b := start(t)
-	url := "http://" + b.addrHTTP.String() + "/v1/logs"
+	url := "http://" + b.server.AddrHTTP.String() + "/v1/logs"
 
 	body, err := oneLog().MarshalProto()
 	require.NoError(t, err)

@@ -20,7 +20,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 )
@@ -34,10 +33,16 @@ func heap() int64 {
 	return int64(m.HeapAlloc + m.StackInuse)
 }
 
+// The bytes of buffers for bodies.
+const (
+	minBuffer  = 4 << 10
+	smallReads = 64 // in a row until a large buffer of a live body shrinks
+)
+
 // raw opens a connection and sends the headers of a POST.
 func (b *bench) raw(t *testing.T, header ...string) net.Conn {
 	t.Helper()
-	conn, err := net.Dial("tcp", b.addrHTTP.String())
+	conn, err := net.Dial("tcp", b.server.AddrHTTP.String())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\n%s\r\n\r\n", tokensPath, strings.Join(header, "\r\n"))
@@ -88,20 +93,20 @@ func TestMemory_DeclaredBodiesThatNeverArrive(t *testing.T) {
 					require.NoError(t, err)
 				}
 				least := int64(minBuffer)
-				if len(beginning) > firstRead {
+				if len(beginning) > minBuffer {
 					least *= 2
 				}
-				eventually(t, func() bool { return b.ingester.store.Memory() >= connections*least }, "all bodies are open")
-				held := b.ingester.store.Memory() / connections
+				eventually(t, func() bool { return b.ingester.Store.Memory() >= connections*least }, "all bodies are open")
+				held := b.ingester.Store.Memory() / connections
 				perBody := (heap() - before) / connections
 				t.Logf("%d bytes per connection, %d held", perBody, held)
-				if len(beginning) > firstRead {
+				if len(beginning) > minBuffer {
 					perBody -= 64 << 10
 					held -= 64 << 10
 				}
 				require.Less(t, perBody, int64(80<<10))
 				require.Less(t, held, int64(20<<10))
-				requireMetric(t, b, "memory_held", nil, b.ingester.store.Memory())
+				requireMetric(t, b, "memory_held", nil, b.ingester.Store.Memory())
 			})
 		}
 	}
@@ -132,7 +137,7 @@ func TestMemory_UnfinishedBodies(t *testing.T) {
 		_, _ = conn.Write(body) // fails if the body is refused
 		eventually(t, func() bool {
 			refused = metricValue(t, b, "streams_refused", map[string]string{"limit": "max_memory_mib"})
-			return b.ingester.store.Memory() == (sent+1-refused)*buffer
+			return b.ingester.Store.Memory() == (sent+1-refused)*buffer
 		}, "the body has arrived or is refused")
 	}
 	requireMetric(t, b, "memory_held", nil, (5-refused)*buffer)
@@ -152,7 +157,7 @@ func TestMemory_UnfinishedBodies(t *testing.T) {
 	for _, conn := range connections {
 		require.NoError(t, conn.Close())
 	}
-	eventually(t, func() bool { return b.ingester.store.Memory() == 0 }, "the memory is released")
+	eventually(t, func() bool { return b.ingester.Store.Memory() == 0 }, "the memory is released")
 
 	got := b.post(t, typeProtobuf, bytes.NewReader(make([]byte, 30<<20)))
 	require.Equal(t, 413, got.status, "it never fits, so a retry is in vain")
@@ -188,7 +193,7 @@ func TestMemory_CompressedBatches(t *testing.T) {
 	eventually(t, func() bool { return b.requests()+int64(len(statuses)) == requests }, "all are in the pipeline or refused")
 	accepted := b.requests()
 	grown := heap() - before
-	held := b.ingester.store.Memory()
+	held := b.ingester.Store.Memory()
 	t.Logf("%d of %d requests in progress: heap %d, held %d", accepted, requests, grown, held)
 	require.Positive(t, accepted)
 	require.Less(t, accepted, int64(4))
@@ -204,7 +209,7 @@ func TestMemory_CompressedBatches(t *testing.T) {
 		counts[status]++
 	}
 	require.Equal(t, map[int]int64{200: accepted, 429: requests - accepted}, counts)
-	require.Zero(t, b.ingester.store.Memory())
+	require.Zero(t, b.ingester.Store.Memory())
 
 	response := b.post(t, typeProtobuf, bytes.NewReader(zipped), "Content-Encoding", "gzip")
 	require.Equal(t, answer{Accepted: streams}, response.answer, "a retry is accepted")
@@ -232,7 +237,7 @@ func TestMemory_OfGRPC(t *testing.T) {
 			require.NoError(t, <-first)
 			_, err = client.Export(t.Context(), large, options...)
 			require.NoError(t, err)
-			require.Zero(t, b.ingester.store.Memory())
+			require.Zero(t, b.ingester.Store.Memory())
 
 			_, err = client.Export(t.Context(), manyStreams(40_000, "chat"), options...)
 			require.Equal(t, codes.ResourceExhausted, status.Code(err))
@@ -273,12 +278,12 @@ func TestMemory_ZstdWindow(t *testing.T) {
 			refused := func() int64 {
 				return metricValue(t, b, "streams_refused", map[string]string{"limit": "max_memory_mib"})
 			}
-			eventually(t, func() bool { return refused() >= 12 && b.ingester.store.Memory() > 55<<20 }, "seven decoders fit")
+			eventually(t, func() bool { return refused() >= 12 && b.ingester.Store.Memory() > 55<<20 }, "seven decoders fit")
 			require.Less(t, heap()-before, int64(80<<20))
 			for _, conn := range open {
 				require.NoError(t, conn.Close())
 			}
-			eventually(t, func() bool { return b.ingester.store.Memory() == 0 }, "the memory is released")
+			eventually(t, func() bool { return b.ingester.Store.Memory() == 0 }, "the memory is released")
 		})
 	}
 }
@@ -289,14 +294,14 @@ func TestMemory_IdleLiveBodyHoldsFourKiB(t *testing.T) {
 	body := b.live(t)
 	read := func(line string, streams int64) {
 		body.send(t, line)
-		eventually(t, func() bool { return b.ingester.store.Streams() == streams }, "the line was read")
+		eventually(t, func() bool { return b.ingester.Store.Streams() == streams }, "the line was read")
 	}
-	idle := func() bool { return b.ingester.store.Memory() == minBuffer }
+	idle := func() bool { return b.ingester.Store.Memory() == minBuffer }
 	read(startLine("s"), 1)
 	read(endLine("s"), 0)
 	eventually(t, idle, "the buffer is small")
 	body.send(t, strings.Repeat(" ", 1<<20)) // one line
-	eventually(t, func() bool { return b.ingester.store.Memory() > 8*minBuffer }, "the buffer is large")
+	eventually(t, func() bool { return b.ingester.Store.Memory() > 8*minBuffer }, "the buffer is large")
 	for range smallReads {
 		read(startLine("s"), 1)
 		read(endLine("s"), 0)
@@ -315,7 +320,7 @@ func TestCompressedBody_TruncatedHeader(t *testing.T) {
 			}
 		}
 	}
-	require.Zero(t, b.ingester.store.Memory())
+	require.Zero(t, b.ingester.Store.Memory())
 }
 
 // Streams at their limit leave room for the requests that end them.
@@ -329,7 +334,7 @@ func TestMemory_EndsAreAcceptedAtTheLimit(t *testing.T) {
 		require.Less(t, opened, 10_000)
 	}
 	require.Contains(t, got.answer.Errors[0].Message, "max_memory_mib")
-	require.LessOrEqual(t, b.ingester.store.Memory(), int64(1<<20))
+	require.LessOrEqual(t, b.ingester.Store.Memory(), int64(1<<20))
 	requireMetric(t, b, "streams_refused", map[string]string{"limit": "max_memory_mib"}, 1)
 	requireMetric(t, b, "memory_limit", nil, 1<<20)
 	var ends []string
@@ -338,16 +343,4 @@ func TestMemory_EndsAreAcceptedAtTheLimit(t *testing.T) {
 	}
 	require.Equal(t, answer{Accepted: 10}, b.lines(t, ends...).answer)
 	require.Equal(t, 200, b.lines(t, startLine("next")).status)
-}
-
-// gRPC's default pool would take 1 MiB, of which only the message counts.
-func TestMemory_BufferOfMessageIsAtMostTwiceItsSize(t *testing.T) {
-	for _, size := range []int{5 << 10, 33 << 10, 100 << 10, 1<<20 + 1} {
-		frames := mem.BufferSlice{mem.SliceBuffer(make([]byte, size/2)), mem.SliceBuffer(make([]byte, size-size/2))}
-		var message rawMessage
-		require.NoError(t, rawCodec{}.Unmarshal(frames, &message))
-		require.Equal(t, size, message.Len())
-		require.LessOrEqual(t, cap(message.ReadOnlyData()), 2*size)
-		message.Free()
-	}
 }

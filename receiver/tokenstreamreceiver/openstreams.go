@@ -4,6 +4,7 @@
 package tokenstreamreceiver
 
 import (
+	"context"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -17,15 +18,23 @@ import (
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/streamspan"
 )
 
-// visitOpen is an inprocess.VisitOpenStreams. During a shutdown it visits no stream: all of them end, or stay in
+// openStreams shows the open streams to exporters of the same Collector.
+type openStreams struct {
+	store    *assembly.Store
+	service  string // of streams whose resource has none
+	timeouts assembly.Timeouts
+	closing  context.Context
+}
+
+// visit is an inprocess.VisitOpenStreams. During a shutdown it visits no stream: all of them end, or stay in
 // the storage.
-func (r *tokenStreamReceiver) visitOpen(dimensions series.Dimensions, visit func(*inprocess.OpenStream)) {
-	if r.closing.Err() != nil {
+func (o *openStreams) visit(dimensions series.Dimensions, visit func(*inprocess.OpenStream)) {
+	if o.closing.Err() != nil {
 		return
 	}
-	of := startValues{service: r.cfg.ServiceName, dimensions: spanreader.NewDimensions(dimensions), count: len(dimensions), known: map[string][]string{}}
+	of := startValues{service: o.service, dimensions: spanreader.NewDimensions(dimensions), count: len(dimensions), known: map[string][]string{}}
 	now := time.Now()
-	r.ingester.store.Visit(r.cfg.timeouts(), func(v *assembly.Visited) {
+	o.store.Visit(o.timeouts, func(v *assembly.Visited) {
 		visit(&inprocess.OpenStream{
 			Dimensions: of.read(v), Vantage: v.Vantage.String(), Decoding: v.Decoding, Silent: v.Silent,
 			Age: max(0, now.Sub(time.Unix(0, v.Start))), Tokens: v.Tokens,

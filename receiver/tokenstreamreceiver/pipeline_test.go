@@ -55,7 +55,7 @@ func TestPermanentError_Returns400(t *testing.T) {
 	require.Contains(t, got.answer.Errors[0].Message, "bad data")
 	_, err := b.grpc(t).Export(t.Context(), wholeMessage())
 	require.Equal(t, codes.InvalidArgument, status.Code(err))
-	require.Zero(t, b.ingester.store.Streams())
+	require.Zero(t, b.ingester.Store.Streams())
 }
 
 func requireRetryInfo(t *testing.T, err error, code codes.Code) {
@@ -85,7 +85,7 @@ func TestGRPC_Refusals(t *testing.T) {
 	}
 	_, err = b.grpc(t).Export(t.Context(), startOf("a", "b"))
 	requireRetryInfo(t, err, codes.ResourceExhausted)
-	require.Zero(t, b.ingester.store.Streams(), "nothing was applied")
+	require.Zero(t, b.ingester.Store.Streams(), "nothing was applied")
 	_, err = b.grpc(t).Export(t.Context(), startOf("a"))
 	require.NoError(t, err)
 
@@ -94,7 +94,7 @@ func TestGRPC_Refusals(t *testing.T) {
 	require.NoError(t, stream.Send(startOf("b")))
 	_, err = stream.CloseAndRecv()
 	requireRetryInfo(t, err, codes.ResourceExhausted)
-	require.EqualValues(t, 1, b.ingester.store.Streams())
+	require.EqualValues(t, 1, b.ingester.Store.Streams())
 }
 
 // read_timeout, write_timeout and max_request_body_size do not apply to live bodies.
@@ -123,7 +123,7 @@ func TestShutdown(t *testing.T) {
 		stream, err := b.grpc(t).Stream(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, stream.Send(parts(wholeMessage())[0]))
-		eventually(t, func() bool { return b.ingester.store.Streams() == 2 }, "both are open")
+		eventually(t, func() bool { return b.ingester.Store.Streams() == 2 }, "both are open")
 
 		require.NoError(t, b.Shutdown(context.Background()))
 		got := l.wait(t)
@@ -247,6 +247,6 @@ func TestConcurrentClients(t *testing.T) {
 	}
 	require.Equal(t, streams, whole)
 	require.Len(t, b.sink.all(), streams+streams*chunks)
-	require.Zero(t, b.ingester.store.Streams())
-	require.Zero(t, b.ingester.store.Memory())
+	require.Zero(t, b.ingester.Store.Streams())
+	require.Zero(t, b.ingester.Store.Memory())
 }

@@ -21,10 +21,19 @@ import (
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 )
 
+// The times of the documentation of the receiver.
+const (
+	refusedTimeout = 5 * time.Minute // of expired streams
+	longestRetry   = time.Minute
+	scarceRetry    = 5 * time.Second // the longest while memory is scarce
+	refusalHold    = 5 * time.Second // of starts
+)
+
 // pipe is a pipeline that keeps each delivery, also those that it refuses.
 type pipe struct {
 	refuse    func() error
 	attempts  int
+	size      int      // spans of the last attempt
 	delivered []string // the encoded spans
 	refused   []string
 }
@@ -33,6 +42,7 @@ func (*pipe) Capabilities() consumer.Capabilities { return consumer.Capabilities
 
 func (p *pipe) ConsumeTraces(_ context.Context, traces ptrace.Traces) error {
 	p.attempts++
+	p.size = traces.SpanCount()
 	encoded, _ := new(ptrace.ProtoMarshaler).MarshalTraces(traces)
 	if err := p.refuse(); err != nil {
 		p.refused = append(p.refused, string(encoded))
@@ -68,7 +78,7 @@ func (s *still) send(lines ...string) int {
 	answer := httptest.NewRecorder()
 	req := httptest.NewRequest(http.MethodPost, tokensPath, strings.NewReader(strings.Join(lines, "\n")+"\n"))
 	req.Header.Set("Content-Type", typeNDJSON)
-	s.handle(answer, req)
+	s.server.Handle(answer, req)
 	return answer.Code
 }
 
@@ -76,7 +86,7 @@ func (s *still) send(lines ...string) int {
 func (s *still) advance(t testing.TB, d time.Duration) {
 	for end := s.clock + d; s.clock < end; {
 		s.clock += time.Second
-		_ = s.expirer.expire(t.Context())
+		_ = s.expirer.Expire(t.Context())
 	}
 }
 
@@ -97,11 +107,11 @@ func TestExpiry_BacksOffAndDropsRefusedStreams(t *testing.T) {
 		require.Equal(t, 200, s.send(startLine(strconv.Itoa(i)), chunkLine(strconv.Itoa(i), time.Millisecond)))
 	}
 	s.advance(t, time.Minute+refusedTimeout-time.Second)
-	require.EqualValues(t, streams, s.ingester.store.Streams(), "they wait for a retry")
+	require.EqualValues(t, streams, s.ingester.Store.Streams(), "they wait for a retry")
 	require.Zero(t, s.refusedStreams(t))
 	s.advance(t, 2*longestRetry)
-	require.Zero(t, s.ingester.store.Streams())
-	require.Zero(t, s.ingester.store.Memory())
+	require.Zero(t, s.ingester.Store.Streams())
+	require.Zero(t, s.ingester.Store.Memory())
 	require.EqualValues(t, streams, s.refusedStreams(t))
 	requireMetric(t, &s.bench, "events_lost", map[string]string{"cause": "refused"}, 2*streams)
 	require.Less(t, s.pipe.attempts, 15)
@@ -127,10 +137,10 @@ func TestExpiry_RetriesWithin20SecondsOfADrop(t *testing.T) {
 		require.Less(t, s.clock, deadline)
 		s.advance(t, time.Second)
 	}
-	require.EqualValues(t, 1, s.ingester.store.Streams(), "the late one waits")
+	require.EqualValues(t, 1, s.ingester.Store.Streams(), "the late one waits")
 	s.pipe.refuse = refuseWith(nil)
 	s.advance(t, 20*time.Second)
-	require.Zero(t, s.ingester.store.Streams())
+	require.Zero(t, s.ingester.Store.Streams())
 	require.EqualValues(t, 1, s.refusedStreams(t))
 }
 
@@ -142,10 +152,10 @@ func TestExpiry_DeliversOnceThePipelineAccepts(t *testing.T) {
 	}
 	s.pipe.refuse = refuseWith(errFull)
 	s.advance(t, 3*time.Minute)
-	require.EqualValues(t, streams, s.ingester.store.Streams())
+	require.EqualValues(t, streams, s.ingester.Store.Streams())
 	s.pipe.refuse = refuseWith(nil)
 	s.advance(t, longestRetry*5/4)
-	require.Zero(t, s.ingester.store.Streams())
+	require.Zero(t, s.ingester.Store.Streams())
 	require.EqualValues(t, streams, metricValue(t, &s.bench, "streams_finished", map[string]string{"outcome": "incomplete"}))
 	require.Zero(t, s.refusedStreams(t))
 
@@ -153,10 +163,10 @@ func TestExpiry_DeliversOnceThePipelineAccepts(t *testing.T) {
 	require.Equal(t, 200, s.send(startLine("next"), chunkLine("next", time.Millisecond)))
 	s.pipe.refuse = refuseWith(errFull)
 	s.advance(t, time.Minute)
-	require.EqualValues(t, 1, s.ingester.store.Streams())
+	require.EqualValues(t, 1, s.ingester.Store.Streams())
 	s.pipe.refuse = refuseWith(nil)
 	s.advance(t, 2*time.Second)
-	require.Zero(t, s.ingester.store.Streams())
+	require.Zero(t, s.ingester.Store.Streams())
 }
 
 // A queue may be too small for all expired streams at once.
@@ -166,13 +176,13 @@ func TestExpiry_HalvesRefusedBatches(t *testing.T) {
 		require.Equal(t, 200, s.send(startLine(strconv.Itoa(i)), chunkLine(strconv.Itoa(i), time.Millisecond)))
 	}
 	s.pipe.refuse = func() error {
-		if s.expirer.limit > 12 {
+		if s.pipe.size > 12 {
 			return errFull
 		}
 		return nil
 	}
 	s.advance(t, 2*time.Minute)
-	require.Zero(t, s.ingester.store.Streams())
+	require.Zero(t, s.ingester.Store.Streams())
 }
 
 // The processor of a redelivered span can recognise it.
@@ -192,7 +202,7 @@ func TestExpiry_RedeliveryIsIdentical(t *testing.T) {
 			s.advance(t, 3*time.Minute)
 			require.Greater(t, len(s.pipe.refused), 4)
 			s.pipe.refuse = refuseWith(nil)
-			lost, err := s.expirer.flush(t.Context()) // as at a shutdown, which sends the same span, too
+			lost, err := s.expirer.Flush(t.Context()) // as at a shutdown, which sends the same span, too
 			require.NoError(t, err)
 			require.Zero(t, lost)
 			require.Len(t, s.pipe.delivered, 1)
@@ -231,7 +241,7 @@ func TestRefusingPipeline_IgnoresDisconnectedClients(t *testing.T) {
 	answer := httptest.NewRecorder()
 	req := httptest.NewRequestWithContext(ctx, http.MethodPost, tokensPath, strings.NewReader(startLine("s")+"\n"+endLine("s")))
 	req.Header.Set("Content-Type", typeNDJSON)
-	s.handle(answer, req)
+	s.server.Handle(answer, req)
 	require.Equal(t, 503, answer.Code)
 	require.Equal(t, 200, s.send(startLine("s")))
 }
@@ -242,7 +252,7 @@ func TestMemoryLimiter_Recovers(t *testing.T) {
 	const soft, limit = 1 << 20, 4 << 20 // the memory_limiter acts below max_memory_mib
 	s := newStill(t, func(c *Config) { c.MaxMemoryMiB = limit >> 20 })
 	s.pipe.refuse = func() error {
-		if s.ingester.store.Memory() > soft {
+		if s.ingester.Store.Memory() > soft {
 			return errors.New("data refused due to high memory usage")
 		}
 		return nil
@@ -253,10 +263,10 @@ func TestMemoryLimiter_Recovers(t *testing.T) {
 		opened++
 		id := fmt.Sprint("s", opened)
 		status := s.send(fmt.Sprintf(`{"event":"start","stream_id":%q,"time_unix_nano":"%d",%s}`, id, at(0), attributes), chunkLine(id, time.Millisecond))
-		require.LessOrEqual(t, s.ingester.store.Memory(), int64(limit+64<<10))
+		require.LessOrEqual(t, s.ingester.Store.Memory(), int64(limit+64<<10))
 		return status
 	}
-	for s.ingester.store.Memory() <= soft*2 {
+	for s.ingester.Store.Memory() <= soft*2 {
 		require.Equal(t, 200, open())
 	}
 	first := opened
@@ -265,7 +275,7 @@ func TestMemoryLimiter_Recovers(t *testing.T) {
 
 	// Senders go on: they open streams and end them, and give up.
 	began := s.clock
-	for s.ingester.store.Memory() > soft {
+	for s.ingester.Store.Memory() > soft {
 		s.advance(t, time.Second)
 		if open() == 200 {
 			s.send(endLine(fmt.Sprint("s", opened)))
@@ -277,8 +287,8 @@ func TestMemoryLimiter_Recovers(t *testing.T) {
 	require.Equal(t, 200, open(), "the room that the dropped streams leave is tried soon")
 	require.Equal(t, 200, s.send(endLine(fmt.Sprint("s", opened))))
 	s.advance(t, 10*time.Minute)
-	require.Zero(t, s.ingester.store.Streams())
-	require.Zero(t, s.ingester.store.Memory())
+	require.Zero(t, s.ingester.Store.Streams())
+	require.Zero(t, s.ingester.Store.Memory())
 }
 
 // Streams that start and never go on fill the memory. Senders are served again within a minute after they
@@ -289,7 +299,7 @@ func TestMemoryPressure_EndsWithinAMinuteAfterStreamsExpire(t *testing.T) {
 		t.Run(reason, func(t *testing.T) {
 			s := newStill(t, func(cfg *Config) { cfg.MaxMemoryMiB, cfg.FirstTokenTimeout = limit>>20, 5*time.Second })
 			s.pipe.refuse = func() error {
-				if s.ingester.store.Memory() > limit*5/8 {
+				if s.ingester.Store.Memory() > limit*5/8 {
 					return errors.New(reason)
 				}
 				return nil
@@ -332,7 +342,7 @@ func (s *still) heavyStreams(t *testing.T, prefix string, count int, withChunks 
 func (s *still) requireOpen(t *testing.T, count int, isKind func(*assembly.Visited) bool) {
 	t.Helper()
 	var all, ofKind int
-	s.ingester.store.Visit(assembly.Timeouts{FirstToken: time.Hour, Idle: time.Hour}, func(open *assembly.Visited) {
+	s.ingester.Store.Visit(assembly.Timeouts{FirstToken: time.Hour, Idle: time.Hour}, func(open *assembly.Visited) {
 		all++
 		if isKind(open) {
 			ofKind++
@@ -355,9 +365,9 @@ func TestMemoryPressure_StreamsWithoutAChunkGoFirst(t *testing.T) {
 			s.heavyStreams(t, "with", c.with, true)
 			s.heavyStreams(t, "without", c.without, false)
 			s.advance(t, 20*time.Second)
-			require.EqualValues(t, 20, s.ingester.store.Streams(), "they wait for a retry")
+			require.EqualValues(t, 20, s.ingester.Store.Streams(), "they wait for a retry")
 			s.advance(t, 5*time.Second+2*scarceRetry)
-			require.EqualValues(t, c.left, s.ingester.store.Streams())
+			require.EqualValues(t, c.left, s.ingester.Store.Streams())
 			s.requireOpen(t, c.left, func(open *assembly.Visited) bool { return open.Decoding })
 			require.EqualValues(t, 20-c.left, s.refusedStreams(t))
 		})
@@ -376,12 +386,13 @@ func TestMemoryPressure_TheFirstToExpireGoFirst(t *testing.T) {
 			require.Equal(t, 200, s.send(chunkLine(fmt.Sprint("later", i), s.clock)))
 		}
 	}
-	require.EqualValues(t, 16, s.ingester.store.Streams(), "memory is not scarce")
-	s.expirer.retryAt = s.clock + time.Hour
-	s.advance(t, 30*time.Second)
-	s.expirer.retryAt = s.clock // both expired more than scarceTimeout ago
-	s.advance(t, time.Second)
-	require.EqualValues(t, 8, s.ingester.store.Streams())
+	require.EqualValues(t, 16, s.ingester.Store.Streams(), "memory is not scarce")
+	s.clock += 30 * time.Second // both expired more than 20 s ago
+	for deadline := s.clock + longestRetry; s.refusedStreams(t) == 0; {
+		require.Less(t, s.clock, deadline)
+		s.advance(t, time.Second)
+	}
+	require.EqualValues(t, 8, s.ingester.Store.Streams())
 	s.requireOpen(t, 8, func(open *assembly.Visited) bool { return open.Tokens > 1 })
 	require.EqualValues(t, 8, s.refusedStreams(t))
 }

@@ -5,21 +5,13 @@ package tokenstreamreceiver
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
-	"net/http"
-	"runtime"
 	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/receiver"
-	"go.opentelemetry.io/collector/receiver/receiverhelper"
-	"go.uber.org/zap"
-	"google.golang.org/grpc"
 
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/httpguard"
@@ -27,45 +19,32 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/publish"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/ingest"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/latencyreport"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/server"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/streamseries"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/streamspan"
 )
 
-// tokenStreamReceiver serves HTTP and gRPC. It sends finished streams to a traces pipeline as
-// spans, to a metrics pipeline as series, or to both.
+// tokenStreamReceiver sends finished streams to a traces pipeline as spans, to a metrics pipeline
+// as series, or to both.
 type tokenStreamReceiver struct {
-	cfg        *Config
-	settings   receiver.Settings
-	telemetry  *metadata.TelemetryBuilder
-	rules      *judge.Rules // of the SLOs in latency
-	doubts     *diagnostics.Doubts
-	ingester   *ingester
-	expirer    *expirer
-	publisher  *publish.Publisher // nil without a metrics pipeline
-	liveShares *httpguard.Shares  // of live requests
-	requests   sync.Pool          // of *request
-	bodies     sync.Pool          // of *messageBody
-	unread     httpguard.Bodies   // limits bodies that no handler reads to their end
-	lines      sync.Pool          // of *lineReader
-	// decoding is full when each CPU decodes a large message.
-	decoding chan struct{}
-
-	reportHTTP, reportGRPC, reportExpiry *receiverhelper.ObsReport
-
-	serverHTTP *http.Server
-	serverGRPC *grpc.Server
-	addrHTTP   net.Addr
-	addrGRPC   net.Addr
-
-	handlingHTTP sync.RWMutex // handlers hold the read lock
-	cutOffHTTP   context.CancelFunc
+	cfg       *Config
+	settings  receiver.Settings
+	telemetry *metadata.TelemetryBuilder
+	rules     *judge.Rules // of the SLOs in latency
+	doubts    *diagnostics.Doubts
+	server    *server.Server
+	ingester  *ingest.Ingester
+	expirer   *ingest.Expirer
+	open      *openStreams
+	publisher *publish.Publisher // nil without a metrics pipeline
 
 	// closing is done once live requests must end.
-	closing context.Context
-	close   context.CancelFunc
-	running sync.WaitGroup
+	closing  context.Context
+	close    context.CancelFunc
+	sweeping sync.WaitGroup
 }
 
 // newReceiver returns a receiver without a pipeline.
@@ -91,40 +70,30 @@ func newReceiverWithClock(cfg *Config, set receiver.Settings, now func() time.Du
 		telemetry: telemetry,
 		rules:     rules,
 		doubts:    diagnostics.NewDoubts(set.Logger, time.Now),
-		ingester: &ingester{
-			store: store, telemetry: telemetry, reporter: latencyreport.New(telemetry, set.Logger), now: now, storageID: cfg.StorageID,
-		},
+		ingester: ingest.New(&ingest.Settings{
+			Store: store, Telemetry: telemetry, Reporter: latencyreport.New(telemetry, set.Logger), Now: now, StorageID: cfg.StorageID,
+			Spans: streamspan.Settings{Service: cfg.ServiceName},
+		}),
 	}
-	spans := streamspan.Settings{Service: cfg.ServiceName}
-	r.ingester.makers.New = func() any { return streamspan.New(&spans) }
 	if cfg.Latency.HasValue() {
 		r.annotateSpans(nil)
 	}
 	if rules.Any() {
-		r.ingester.unapplied = judge.NewUnapplied(r.doubts, rules)
+		r.ingester.Unapplied = judge.NewUnapplied(r.doubts, rules)
 	}
-	r.liveShares = httpguard.NewShares(cfg.MaxLiveRequests, cfg.MaxSharePerClient)
-	r.decoding = make(chan struct{}, runtime.GOMAXPROCS(0))
-	r.requests.New = func() any { return newRequest(r.ingester) }
-	r.bodies.New = func() any { return &messageBody{memory: reservation{store: store}} }
-	r.lines.New = func() any { return newLineReader(cfg.MaxEventBytes, store) }
 	r.closing, r.close = context.WithCancel(context.Background())
-	for transport, report := range map[string]**receiverhelper.ObsReport{
-		"http":   &r.reportHTTP,
-		"grpc":   &r.reportGRPC,
-		"expiry": &r.reportExpiry,
-	} {
-		*report, err = receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
-			ReceiverID:             set.ID,
-			Transport:              transport,
-			ReceiverCreateSettings: set,
-		})
-		if err != nil {
-			return nil, err
-		}
+	r.open = &openStreams{store: store, service: cfg.ServiceName, timeouts: cfg.timeouts(), closing: r.closing}
+	r.server, err = server.New(&server.Settings{
+		Receiver: set, HTTP: cfg.Protocols.HTTP.Get(), GRPC: cfg.Protocols.GRPC.Get(), Ingester: r.ingester,
+		IdleTimeout: cfg.IdleTimeout, MaxEventBytes: cfg.MaxEventBytes,
+		MaxLiveRequests: cfg.MaxLiveRequests, MaxSharePerClient: cfg.MaxSharePerClient,
+		Closing: r.closing,
+	})
+	if err != nil {
+		return nil, err
 	}
-	r.expirer = newExpirer(r.ingester, r.reportExpiry, cfg.timeouts())
-	return r, nil
+	r.expirer, err = ingest.NewExpirer(r.ingester, set, cfg.timeouts())
+	return r, err
 }
 
 // annotateSpans makes the receiver write latency and verdicts on spans in place of timelines.
@@ -134,15 +103,14 @@ func (r *tokenStreamReceiver) annotateSpans(selection *streamspan.Selection) {
 	if selection != nil { // the series count the requests
 		rules = rules.Uncounted()
 	}
-	spans := streamspan.Settings{
+	r.ingester.Spans = streamspan.Settings{
 		Service: r.cfg.ServiceName, Latency: r.cfg.latency(), Rules: rules, Logger: r.settings.Logger, Selection: selection,
 	}
-	r.ingester.makers.New = func() any { return streamspan.New(&spans) }
 }
 
 // sendTraces makes the receiver send spans.
 func (r *tokenStreamReceiver) sendTraces(next consumer.Traces) {
-	r.ingester.next = next
+	r.ingester.Next = next
 }
 
 // sendMetrics makes the receiver aggregate streams into series, and send these.
@@ -158,23 +126,23 @@ func (r *tokenStreamReceiver) sendMetrics(next consumer.Metrics) error {
 		Refused:   r.telemetry.ReceiverTokenStreamFlushesRefused,
 		Now:       time.Now,
 
-		OpenStreams:        func() []inprocess.VisitOpenStreams { return []inprocess.VisitOpenStreams{r.visitOpen} },
+		OpenStreams:        func() []inprocess.VisitOpenStreams { return []inprocess.VisitOpenStreams{r.open.visit} },
 		MaxSeriesPerClient: httpguard.ShareOf(config.Shared.Series.MaxSeries, r.cfg.MaxSharePerClient),
 	})
 	if err != nil {
 		return err
 	}
 	r.publisher = publisher
-	r.ingester.series = r.newRecorder(publisher.Keeper, time.Now)
+	r.ingester.Series = r.newRecorder(publisher.Keeper, time.Now)
 	var breaches func(*assembly.Finished) bool
 	if r.cfg.Spans.Breached && r.rules.Any() {
-		breaches = r.ingester.series.Breaches
+		breaches = r.ingester.Series.Breaches
 	}
-	r.ingester.selection, err = streamspan.NewSelection(r.cfg.Spans.Share, breaches)
+	selection, err := streamspan.NewSelection(r.cfg.Spans.Share, breaches)
 	if err != nil {
 		return fmt.Errorf("spans::share: %w", err)
 	}
-	r.annotateSpans(r.ingester.selection)
+	r.annotateSpans(selection)
 	return nil
 }
 
@@ -182,44 +150,6 @@ func (r *tokenStreamReceiver) sendMetrics(next consumer.Metrics) error {
 func (r *tokenStreamReceiver) newRecorder(keeper streamseries.Keeper, now func() time.Time) *streamseries.Recorder {
 	return streamseries.New(&streamseries.Settings{
 		Service: r.cfg.ServiceName, Latency: r.cfg.latency(), Rules: r.rules, Series: r.cfg.series(), Keeper: keeper,
-		Store: r.ingester.store, Reporter: r.ingester.reporter, Logger: r.settings.Logger, Now: now,
-	})
-}
-
-// take returns a request from the pool.
-func (r *tokenStreamReceiver) take(report *receiverhelper.ObsReport, byEvent bool, applied *answer) *request {
-	req := r.requests.Get().(*request)
-	req.reset(report, byEvent, applied)
-	return req
-}
-
-// put returns a request to the pool.
-func (r *tokenStreamReceiver) put(req *request) {
-	req.applied = nil
-	req.memory.free()
-	r.requests.Put(req)
-}
-
-// largeMessage is the size in bytes from which messages wait for a CPU before they are
-// decoded. If all were decoded at the same time, each would get a part of the memory that
-// it needs, and all would be refused.
-const largeMessage = 64 << 10
-
-// decode reads a message into the batch of a request.
-func (r *tokenStreamReceiver) decode(req *request, message []byte, read func(*request, []byte) error) error {
-	if len(message) >= largeMessage {
-		r.decoding <- struct{}{}
-		defer func() { <-r.decoding }()
-	}
-	return read(req, message)
-}
-
-// serve runs a server until it is stopped.
-func (r *tokenStreamReceiver) serve(host component.Host, name string, listener net.Listener, serve func(net.Listener) error, stopped error) {
-	r.settings.Logger.Info("starting "+name+" server", zap.String("endpoint", listener.Addr().String()))
-	r.running.Go(func() {
-		if err := serve(listener); err != nil && !errors.Is(err, stopped) {
-			componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err))
-		}
+		Store: r.ingester.Store, Reporter: r.ingester.Reporter, Logger: r.settings.Logger, Now: now,
 	})
 }

@@ -11,12 +11,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 	commonv1 "go.opentelemetry.io/proto/otlp/common/v1"
 	resourcev1 "go.opentelemetry.io/proto/otlp/resource/v1"
 	"google.golang.org/protobuf/proto"
 
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/ingest"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
 )
 
@@ -82,7 +84,9 @@ func benchmarkSeries(b *testing.B, body []byte, streams, tokens int) {
 			marks = append(marks, i)
 		}
 	}
-	var applied answer
+	report, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{ReceiverID: r.settings.ID, ReceiverCreateSettings: r.settings})
+	require.NoError(b, err)
+	var applied ingest.Answer
 	var before, after runtime.MemStats
 	number := 0
 	send := func() {
@@ -91,14 +95,14 @@ func benchmarkSeries(b *testing.B, body []byte, streams, tokens int) {
 		for _, i := range marks {
 			copy(body[i:], text)
 		}
-		req := r.take(r.reportHTTP, false, &applied)
-		require.NoError(b, req.readProtobuf(body))
-		require.Nil(b, req.commit(b.Context()))
-		r.put(req)
+		req := r.ingester.Take(report, false, &applied)
+		require.NoError(b, req.ReadProtobuf(body))
+		require.Nil(b, req.Commit(b.Context()))
+		r.ingester.Put(req)
 	}
 	send()
 	send()
-	applied = answer{}
+	applied = ingest.Answer{}
 	runtime.ReadMemStats(&before)
 	b.ResetTimer()
 	for range b.N {

@@ -42,7 +42,7 @@ func TestSeries_AClientOpensItsShareOnceHalfOfThemAreOpen(t *testing.T) {
 		}},
 		"expired": {send: func(p *pipelines, c *http.Client, id string) {
 			p.postAs(t, c, typeNDJSON, []byte(starting(id)+"\n"))
-			eventually(t, func() bool { return p.ingester.store.Streams() == 0 }, "the stream expires")
+			eventually(t, func() bool { return p.ingester.Store.Streams() == 0 }, "the stream expires")
 		}},
 		"by way of spans": {send: byEvents, change: func(s *publish.Config) {
 			s.Shared.Series.Dimensions = series.DimensionsOf(names.ServiceName, names.GenAIOutputTokens)

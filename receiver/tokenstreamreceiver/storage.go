@@ -28,7 +28,7 @@ func (r *tokenStreamReceiver) openStorage(ctx context.Context, host component.Ho
 		return err
 	}
 	began := time.Now()
-	restored, err := r.ingester.store.OpenJournal(ctx, client, r.storageFailed())
+	restored, err := r.ingester.Store.OpenJournal(ctx, client, r.storageFailed())
 	switch {
 	case errors.Is(err, storageclient.ErrNoAnswer): // and there would be none to Close
 		return fmt.Errorf("`storage` %q cannot be read: %w", id, err)
@@ -78,7 +78,7 @@ const storageTimeout = 5 * time.Second
 func (r *tokenStreamReceiver) closeStorage(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, storageTimeout)
 	defer cancel()
-	if err := r.ingester.store.CloseJournal(ctx); err != nil {
+	if err := r.ingester.Store.CloseJournal(ctx); err != nil {
 		r.telemetry.ReceiverTokenStreamStorageFailures.Add(ctx, 1, diagnostics.Label("operation", "write"))
 		r.settings.Logger.Error("failed to close the storage of open streams, which may lack the last changes; check the extension and its disk",
 			zap.Stringer("storage", r.cfg.StorageID), zap.Error(err))

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/ingest"
 )
 
 func manyStreams(n int, resource string) *tokenpulsev1.ExportTokenStreamsRequest {
@@ -48,11 +49,12 @@ func TestResource_IsShared(t *testing.T) {
 	wire, err := proto.Marshal(manyStreams(5000, strings.Repeat("r", 60_000)))
 	require.NoError(t, err)
 	require.Less(t, len(wire), 200_000)
-	req := b.take(b.reportHTTP, false, new(answer))
-	defer b.put(req)
-	require.Less(t, allocated(func() { require.NoError(t, req.readProtobuf(wire)) }), int64(16<<20))
-	require.Nil(t, req.commit(t.Context()))
-	require.Equal(t, 5000, req.applied.Accepted)
+	var applied ingest.Answer
+	req := take(t, b.tokenStreamReceiver, &applied)
+	defer b.ingester.Put(req)
+	require.Less(t, allocated(func() { require.NoError(t, req.ReadProtobuf(wire)) }), int64(16<<20))
+	require.Nil(t, req.Commit(t.Context()))
+	require.Equal(t, 5000, applied.Accepted)
 	require.Len(t, b.sink.all(), 5000)
 	require.Len(t, b.sink.all()[7].Resource["service.name"], 60_000)
 }
@@ -76,7 +78,7 @@ func TestRequest_LimitsStreams(t *testing.T) {
 	}
 	got = b.post(t, typeNDJSON, strings.NewReader(lines.String()))
 	require.Equal(t, 413, got.status)
-	require.Zero(t, b.ingester.store.Streams(), "nothing was applied")
+	require.Zero(t, b.ingester.Store.Streams(), "nothing was applied")
 	requireMetric(t, b, "events_rejected", map[string]string{"reason": "limit"}, 3)
 
 	l := b.live(t)

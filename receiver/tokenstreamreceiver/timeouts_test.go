@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/config/configopaque"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/config/configtls"
@@ -47,7 +48,7 @@ func shutdown(t *testing.T, b *bench) {
 // half sends a part of a request with a Content-Length over a new connection.
 func (b *bench) half(t *testing.T, contentType, body string) {
 	t.Helper()
-	conn, err := net.Dial("tcp", b.addrHTTP.String())
+	conn, err := net.Dial("tcp", b.server.AddrHTTP.String())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: 100\r\n\r\n%s", tokensPath, contentType, body)
@@ -62,7 +63,7 @@ func TestShutdown_DoesNotWaitForStalledClients(t *testing.T) {
 			transport.Protocols.SetUnencryptedHTTP2(true)
 			t.Cleanup(transport.CloseIdleConnections)
 			call := open(t, &http.Client{Transport: transport},
-				"http://"+b.addrGRPC.String()+tokenpulsev1.TokenStreamService_Export_FullMethodName, "application/grpc", "TE", "trailers")
+				"http://"+b.server.AddrGRPC.String()+tokenpulsev1.TokenStreamService_Export_FullMethodName, "application/grpc", "TE", "trailers")
 			_, err := call.Write([]byte{0, 0, 0, 0, 100, 10}) // 100 bytes are announced
 			require.NoError(t, err)
 			time.Sleep(100 * time.Millisecond)
@@ -104,7 +105,7 @@ func TestShutdown_DoesNotWaitForBlockedPipeline(t *testing.T) {
 		s := newStill(t)
 		require.Equal(t, 200, s.send(startLine("open")))
 		var err error
-		s.ingester.next, err = consumer.NewTraces(func(ctx context.Context, _ ptrace.Traces) error {
+		s.ingester.Next, err = consumer.NewTraces(func(ctx context.Context, _ ptrace.Traces) error {
 			<-ctx.Done()
 			return ctx.Err()
 		})
@@ -155,7 +156,7 @@ func TestStalledBody_IsClosed(t *testing.T) {
 		t.Run(name+", shutdown", func(t *testing.T) {
 			b := start(t)
 			l := stall(t, b)
-			eventually(t, func() bool { return b.ingester.store.Memory() > 0 }, "the body is read")
+			eventually(t, func() bool { return b.ingester.Store.Memory() > 0 }, "the body is read")
 			shutdown(t, b)
 			got := l.wait(t)
 			require.Equal(t, 503, got.status)
@@ -167,11 +168,10 @@ func TestStalledBody_IsClosed(t *testing.T) {
 
 // A body with a Content-Length that arrives byte by byte must not hold its request for hours.
 func TestDrippingBody_IsClosed(t *testing.T) {
-	before := slowBodyTime
-	slowBodyTime = 300 * time.Millisecond
-	t.Cleanup(func() { slowBodyTime = before })
-	b := start(t)
-	connection, err := net.Dial("tcp", b.addrHTTP.String())
+	b := prepare(t)
+	b.server.SlowBodyTime = 300 * time.Millisecond
+	require.NoError(t, b.Start(t.Context(), componenttest.NewNopHost()))
+	connection, err := net.Dial("tcp", b.server.AddrHTTP.String())
 	require.NoError(t, err)
 	defer connection.Close()
 	_, err = io.WriteString(connection, "POST "+tokensPath+" HTTP/1.1\r\nHost: localhost\r\nContent-Type: "+typeNDJSON+"\r\nContent-Length: 60000\r\n\r\n")
@@ -191,10 +191,9 @@ func TestDrippingBody_IsClosed(t *testing.T) {
 
 // A live body may be slow, and any body may take long that keeps the minimum rate.
 func TestDrippingBody_OthersStayOpen(t *testing.T) {
-	before := slowBodyTime
-	slowBodyTime = 100 * time.Millisecond
-	t.Cleanup(func() { slowBodyTime = before })
-	b := start(t)
+	b := prepare(t)
+	b.server.SlowBodyTime = 100 * time.Millisecond
+	require.NoError(t, b.Start(t.Context(), componenttest.NewNopHost()))
 	lines := startLine("s") + "\n" + endLine("s") + "\n"
 	for name, c := range map[string]struct {
 		piece    int // bytes every 20 ms
@@ -212,7 +211,7 @@ func TestDrippingBody_OthersStayOpen(t *testing.T) {
 			_, _ = io.WriteString(writer, lines)
 			_ = writer.Close()
 		}()
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+b.addrHTTP.String()+tokensPath, reader)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+b.server.AddrHTTP.String()+tokensPath, reader)
 		require.NoError(t, err)
 		req.Header.Set("Content-Type", typeNDJSON)
 		if c.declared {
@@ -335,7 +334,7 @@ func TestHTTP2_Shutdown(t *testing.T) {
 	b := start(t, secure)
 	l := open(t, client, strings.Replace(b.url(), "http:", "https:", 1), typeNDJSON)
 	l.send(t, startLine("s"))
-	eventually(t, func() bool { return b.ingester.store.Streams() == 1 }, "the start is applied")
+	eventually(t, func() bool { return b.ingester.Store.Streams() == 1 }, "the start is applied")
 	shutdown(t, b)
 	got := l.wait(t)
 	require.Equal(t, 503, got.status)
@@ -350,7 +349,7 @@ func TestErrors_RefusalReplacesTenth(t *testing.T) {
 	b.sink.failWith(errFull)
 	l := b.live(t)
 	l.send(t, strings.Split(strings.Repeat("nonsense\n", 12)+startLine("s"), "\n")...)
-	eventually(t, func() bool { return b.ingester.store.Streams() == 1 }, "the bad line is rejected")
+	eventually(t, func() bool { return b.ingester.Store.Streams() == 1 }, "the bad line is rejected")
 	l.send(t, endLine("s"))
 	got := l.wait(t)
 	require.Equal(t, 503, got.status)

@@ -222,8 +222,8 @@ func TestTransports_Agree(t *testing.T) {
 			require.Equal(t, derivedSpan, got[1].ID)
 			got[1].Trace, got[1].ID = "", ""
 			require.Equal(t, asJSON(t, wholeSpans()), asJSON(t, got))
-			require.Zero(t, b.ingester.store.Streams())
-			require.Zero(t, b.ingester.store.Memory())
+			require.Zero(t, b.ingester.Store.Streams())
+			require.Zero(t, b.ingester.Store.Memory())
 			requireMetric(t, b, "streams_finished", map[string]string{"outcome": "success"}, 1)
 			requireMetric(t, b, "streams_finished", map[string]string{"outcome": "error"}, 1)
 		})

@@ -19,6 +19,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/ingest"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
 )
 
@@ -69,12 +70,12 @@ func TestUnapplied_CountsEachRequestOnce(t *testing.T) {
 					require.Zero(t, logs.Len(), "after %d requests", i)
 					stream := finishedStream(strconv.Itoa(i))
 					stream.Start.Attributes = tt.attributes
-					var applied answer
-					req := r.take(r.reportHTTP, false, &applied)
-					require.NoError(t, req.readProtobuf(requestOfStreams(t, stream)))
-					require.Nil(t, req.commit(t.Context()))
+					var applied ingest.Answer
+					req := take(t, r, &applied)
+					require.NoError(t, req.ReadProtobuf(requestOfStreams(t, stream)))
+					require.Nil(t, req.Commit(t.Context()))
 					require.Equal(t, 1, applied.Accepted)
-					r.put(req)
+					r.ingester.Put(req)
 				}
 				require.Equal(t, 1, logs.Len())
 				require.Equal(t, []any{"misspelt", "long"}, logs.All()[0].ContextMap()["slos"])

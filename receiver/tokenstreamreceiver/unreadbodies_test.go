@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/collector/extension/extensionauth"
 
 	"github.com/tokenpulse/tokenpulse/internal/storagetest"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/server"
 )
 
 // gate is an auth extension that refuses everyone.
@@ -39,7 +40,7 @@ func TestServer_NoConnectionWaitsForABodyForEver(t *testing.T) {
 	for name, c := range map[string]struct{ head, status string }{
 		"a body with a length": {"POST " + tokensPath + " HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n", "401"},
 		"half a body":          {"POST " + tokensPath + " HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n{", "401"},
-		"a chunked body":       {"POST " + logsPath + " HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n", "401"},
+		"a chunked body":       {"POST " + server.LogsPath + " HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n", "401"},
 		"no such path":         {"PUT /x HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n", "404"},
 		"no such type":         {"POST " + tokensPath + " HTTP/1.1\r\nHost: h\r\nContent-Type: x/y\r\nContent-Length: 9\r\n\r\n", "415"},
 	} {
@@ -52,7 +53,7 @@ func TestServer_NoConnectionWaitsForABodyForEver(t *testing.T) {
 				}
 			})
 			require.NoError(t, b.Start(t.Context(), storagetest.Host{id: &gate{}}))
-			connection, err := net.Dial("tcp", b.addrHTTP.String())
+			connection, err := net.Dial("tcp", b.server.AddrHTTP.String())
 			require.NoError(t, err)
 			defer connection.Close()
 			_, err = io.WriteString(connection, c.head)

@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tokenstreamreceiver
+package server
 
 import (
 	"encoding/binary"
@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/ingest"
 )
 
 // gRPC holds the frames of a message until the message is complete, and has no hook that
@@ -46,7 +47,7 @@ type meteredConn struct {
 	received, sent frames
 	calls          map[uint32]*unfinished // open calls by HTTP/2 stream
 	newest         uint32                 // the HTTP/2 stream of the newest call
-	memory         reservation
+	memory         ingest.Reservation
 	err            error // why the meter has stopped
 }
 
@@ -55,7 +56,7 @@ func newMeteredConn(conn net.Conn, store *assembly.Store, refused func(error)) *
 		Conn: conn, refused: refused,
 		received: frames{skip: len(http2.ClientPreface)},
 		calls:    map[uint32]*unfinished{},
-		memory:   reservation{store: store},
+		memory:   ingest.Reservation{Store: store},
 	}
 }
 
@@ -106,7 +107,7 @@ func (c *meteredConn) Close() error {
 func (c *meteredConn) stop(err error) {
 	if c.err == nil {
 		c.err = err
-		c.memory.free()
+		c.memory.Free()
 	}
 }
 
@@ -143,7 +144,7 @@ func (c *meteredConn) end(stream uint32) {
 
 func (c *meteredConn) release(call *unfinished) {
 	if call.held > 0 {
-		_ = c.memory.add(-call.held) // a release does not fail
+		_ = c.memory.Add(-call.held) // a release does not fail
 		call.held = 0
 	}
 }
@@ -176,7 +177,7 @@ func (c *meteredConn) hold(call *unfinished, data []byte) {
 	if more == 0 {
 		return
 	}
-	if err := c.memory.add(more); err != nil {
+	if err := c.memory.Add(more); err != nil {
 		c.stop(err)
 		c.refused(err)
 		return

@@ -1,16 +1,11 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tokenstreamreceiver
+package server
 
 import (
-	"context"
-	"errors"
 	"net/http"
 
-	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/consumer"
-	"go.opentelemetry.io/collector/receiver"
 	rpcstatus "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -21,18 +16,19 @@ import (
 // Applications log, and exporters send logs to any OTLP port, so each way to send logs
 // here is refused with the ways to report tokens.
 
-const noLogs = "token_stream does not read OTLP logs; to report the tokens of a stream, post events to " + tokensPath +
+// NoLogs is the refusal of logs.
+const NoLogs = "token_stream does not read OTLP logs; to report the tokens of a stream, post events to " + TokensPath +
 	" or call tokenpulse.v1.TokenStreamService over gRPC, or set attributes of the request's span (docs/timeline-attributes.md); send logs to an otlp receiver"
 
-// logsPath is where OTLP exporters post logs.
-const logsPath = "/v1/logs"
+// LogsPath is where OTLP exporters post logs.
+const LogsPath = "/v1/logs"
 
 // refuseLogsHTTP answers as OTLP specifies, in the encoding of the request.
 func refuseLogsHTTP(w http.ResponseWriter, httpReq *http.Request) {
-	mediaType, body := typeJSON, []byte(`{"message":"`+noLogs+`"}`)
-	if mediaTypeOf(httpReq) == typeProtobuf {
-		mediaType = typeProtobuf
-		body, _ = proto.Marshal(&rpcstatus.Status{Message: noLogs})
+	mediaType, body := TypeJSON, []byte(`{"message":"`+NoLogs+`"}`)
+	if mediaTypeOf(httpReq) == TypeProtobuf {
+		mediaType = TypeProtobuf
+		body, _ = proto.Marshal(&rpcstatus.Status{Message: NoLogs})
 	}
 	w.Header().Set("Content-Type", mediaType)
 	w.WriteHeader(http.StatusNotFound)
@@ -44,11 +40,7 @@ var logsService = grpc.ServiceDesc{
 	ServiceName: "opentelemetry.proto.collector.logs.v1.LogsService",
 	HandlerType: (*any)(nil),
 	Streams: []grpc.StreamDesc{{StreamName: "Export", ClientStreams: true, Handler: func(any, grpc.ServerStream) error {
-		return status.Error(codes.Unimplemented, noLogs)
+		return status.Error(codes.Unimplemented, NoLogs)
 	}}},
 	Metadata: "opentelemetry/proto/collector/logs/v1/logs_service.proto",
-}
-
-func refuseLogsPipeline(context.Context, receiver.Settings, component.Config, consumer.Logs) (receiver.Logs, error) {
-	return nil, errors.New(noLogs)
 }

@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tokenstreamreceiver
+package server
 
 import (
 	"errors"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/inflate"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/ingest"
 )
 
 // The decoders of the Collector allocate their buffers outside of any limit. For zstd
@@ -28,7 +29,7 @@ func decoders(algorithms []string, store *assembly.Store) []confighttp.ToServerO
 	} {
 		if slices.Contains(algorithms, name) {
 			options = append(options, confighttp.WithDecoder(name, func(body io.ReadCloser) (io.ReadCloser, error) {
-				return &decoder{body: body, open: open, memory: reservation{store: store}}, nil
+				return &decoder{body: body, open: open, memory: ingest.Reservation{Store: store}}, nil
 			}))
 		}
 	}
@@ -40,7 +41,7 @@ func decoders(algorithms []string, store *assembly.Store) []confighttp.ToServerO
 type decoder struct {
 	body   io.Reader
 	open   inflate.Open
-	memory reservation
+	memory ingest.Reservation
 	opened io.ReadCloser
 	err    error // of open
 }
@@ -48,7 +49,7 @@ type decoder struct {
 // Read implements io.Reader.
 func (d *decoder) Read(p []byte) (int, error) {
 	if d.opened == nil && d.err == nil {
-		d.opened, d.err = d.open(d.body, d.memory.add)
+		d.opened, d.err = d.open(d.body, d.memory.Add)
 		if errors.Is(d.err, io.EOF) { // which would be the end of a whole body
 			d.err = io.ErrUnexpectedEOF
 		}
@@ -66,7 +67,7 @@ func (d *decoder) Read(p []byte) (int, error) {
 
 // Close implements io.Closer. It leaves closing the body to the server.
 func (d *decoder) Close() error {
-	defer d.memory.free()
+	defer d.memory.Free()
 	if d.opened == nil {
 		return nil
 	}

@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tokenstreamreceiver
+package server
 
 import (
 	"errors"
@@ -9,20 +9,24 @@ import (
 	"net/http"
 
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/ingest"
 )
 
-func (r *tokenStreamReceiver) maxBodySize() int64 {
-	if limit := r.cfg.Protocols.HTTP.Get().MaxRequestBodySize; limit > 0 {
+// DefaultMaxBodySize equals the default of confighttp.
+const DefaultMaxBodySize = 20 << 20
+
+func (s *Server) maxBodySize() int64 {
+	if limit := s.settings.HTTP.MaxRequestBodySize; limit > 0 {
 		return limit
 	}
-	return defaultMaxBodySize
+	return DefaultMaxBodySize
 }
 
 // messageBody is a body that is one message. Its buffer grows with the data that
 // arrives.
 type messageBody struct {
 	buffer []byte
-	memory reservation // of buffer
+	memory ingest.Reservation // of buffer
 }
 
 const (
@@ -38,7 +42,7 @@ const (
 // assembly.FullError without memory for the buffer.
 func (m *messageBody) readFrom(body io.Reader, declared int64) error {
 	m.buffer = m.buffer[:0]
-	if err := m.memory.add(int64(cap(m.buffer))); err != nil {
+	if err := m.memory.Add(int64(cap(m.buffer))); err != nil {
 		return err
 	}
 	for {
@@ -64,57 +68,57 @@ func (m *messageBody) grow(declared int64) error {
 		size = max(size, int(min(declared+1, maxDeclared)))
 	}
 	// Until the data is moved there are both buffers.
-	if err := m.memory.add(int64(size)); err != nil {
+	if err := m.memory.Add(int64(size)); err != nil {
 		return err
 	}
 	old := int64(cap(m.buffer))
 	m.buffer = append(make([]byte, 0, size), m.buffer...)
-	return m.memory.add(-old)
+	return m.memory.Add(-old)
 }
 
 // close ends the use of a body.
 func (m *messageBody) close() {
-	m.memory.free()
+	m.memory.Free()
 	if cap(m.buffer) > keepBody {
 		m.buffer = nil
 	}
 }
 
 // handleMessage reads a body that is one message and applies the whole of it.
-func (r *tokenStreamReceiver) handleMessage(w http.ResponseWriter, httpReq *http.Request, read func(*request, []byte) error) {
-	body := r.bodies.Get().(*messageBody)
+func (s *Server) handleMessage(w http.ResponseWriter, httpReq *http.Request, read func(*ingest.Request, []byte) error) {
+	body := s.bodies.Get().(*messageBody)
 	defer func() {
 		body.close()
-		r.bodies.Put(body)
+		s.bodies.Put(body)
 	}()
 	// The Content-Length was checked, but it may be that of a compressed body.
-	if err := body.readFrom(http.MaxBytesReader(w, httpReq.Body, r.maxBodySize()), httpReq.ContentLength); err != nil {
-		if refused := r.readRefusal(httpReq, err); refused != nil {
-			r.breakOff(w, new(answer), refused)
+	if err := body.readFrom(http.MaxBytesReader(w, httpReq.Body, s.maxBodySize()), httpReq.ContentLength); err != nil {
+		if refused := s.readRefusal(httpReq, err); refused != nil {
+			s.breakOff(w, new(ingest.Answer), refused)
 			return
 		}
-		r.ingester.unreadable(httpReq.Context(), assembly.Malformed)
-		r.writeReadError(w, err)
+		s.ingester.Unreadable(httpReq.Context(), assembly.Malformed)
+		s.writeReadError(w, err)
 		return
 	}
-	var applied answer
-	req := r.take(r.reportHTTP, false, &applied)
-	defer r.put(req)
-	r.finish(w, &applied, req.commitRead(httpReq.Context(), r.decode(req, body.buffer, read)))
+	var applied ingest.Answer
+	req := s.ingester.Take(s.reportHTTP, false, &applied)
+	defer s.ingester.Put(req)
+	s.finish(w, &applied, req.CommitRead(httpReq.Context(), req.Read(body.buffer, read)))
 }
 
 // readRefusal returns the refusal that is the cause of an error of reading a body, or nil
 // if the body itself is.
-func (r *tokenStreamReceiver) readRefusal(httpReq *http.Request, err error) *refusal {
-	if refused := r.ingester.memoryRefusal(httpReq.Context(), err); refused != nil {
+func (s *Server) readRefusal(httpReq *http.Request, err error) *ingest.Refusal {
+	if refused := s.ingester.MemoryRefusal(httpReq.Context(), err); refused != nil {
 		return refused
 	}
-	if r.closing.Err() != nil {
-		return errShutdown
+	if s.settings.Closing.Err() != nil {
+		return ingest.ErrShutdown
 	}
-	var refused *refusal
+	var refused *ingest.Refusal
 	if errors.As(err, &refused) { // errInflated
-		r.ingester.unreadable(httpReq.Context(), assembly.Limit)
+		s.ingester.Unreadable(httpReq.Context(), assembly.Limit)
 		return refused
 	}
 	return nil
@@ -123,50 +127,50 @@ func (r *tokenStreamReceiver) readRefusal(httpReq *http.Request, err error) *ref
 // handleLines reads NDJSON. A body with a Content-Length is applied as a whole. Any
 // other body is live: it may stay open for hours, so the available lines are applied
 // before the handler waits for more.
-func (r *tokenStreamReceiver) handleLines(w http.ResponseWriter, httpReq *http.Request) {
-	var applied answer
+func (s *Server) handleLines(w http.ResponseWriter, httpReq *http.Request) {
+	var applied ingest.Answer
 	live := httpReq.ContentLength < 0
 	if live {
-		end, refused := r.beginLive(httpReq.Context())
+		end, refused := s.beginLive(httpReq.Context())
 		if refused != nil {
-			r.breakOff(w, &applied, refused)
+			s.breakOff(w, &applied, refused)
 			return
 		}
 		defer end()
 	}
-	refused, err := r.readLines(httpReq, live, &applied)
+	refused, err := s.readLines(httpReq, live, &applied)
 	if err != nil {
-		refused = r.readRefusal(httpReq, err)
+		refused = s.readRefusal(httpReq, err)
 	}
 	switch {
 	case refused == nil && err == nil:
-		r.finish(w, &applied, nil)
+		s.finish(w, &applied, nil)
 		return
 	case refused == nil:
-		applied.conclude("the body ended early: " + err.Error() + "; send again the events that were not accepted")
+		applied.Conclude("the body ended early: " + err.Error() + "; send again the events that were not accepted")
 	}
-	r.breakOff(w, &applied, refused)
+	s.breakOff(w, &applied, refused)
 }
 
 // readLines reads a body to its end. An error is one of reading the body.
-func (r *tokenStreamReceiver) readLines(httpReq *http.Request, live bool, applied *answer) (*refusal, error) {
-	lines := r.lines.Get().(*lineReader)
+func (s *Server) readLines(httpReq *http.Request, live bool, applied *ingest.Answer) (*ingest.Refusal, error) {
+	lines := s.lines.Get().(*ingest.LineReader)
 	defer func() {
-		lines.close()
-		r.lines.Put(lines)
+		lines.Close()
+		s.lines.Put(lines)
 	}()
-	if err := lines.reset(limitInflation(httpReq)); err != nil {
+	if err := lines.Reset(limitInflation(httpReq)); err != nil {
 		return nil, err
 	}
-	var req *request
+	var req *ingest.Request
 	defer func() {
 		if req != nil {
-			r.put(req)
+			s.ingester.Put(req)
 		}
 	}()
 	ctx := httpReq.Context()
 	for {
-		err := lines.fill()
+		err := lines.Fill()
 		if err != nil && (req == nil || !errors.Is(err, io.EOF)) {
 			if errors.Is(err, io.EOF) {
 				err = nil
@@ -174,26 +178,26 @@ func (r *tokenStreamReceiver) readLines(httpReq *http.Request, live bool, applie
 			return nil, err
 		}
 		if err != nil {
-			return req.commit(ctx), nil
+			return req.Commit(ctx), nil
 		}
 		if req == nil {
-			req = r.take(r.reportHTTP, true, applied)
+			req = s.ingester.Take(s.reportHTTP, true, applied)
 		}
-		if err := req.memory.add(memoryPerLineByte * int64(lines.arrived)); err != nil {
+		if err := req.ReserveLines(lines); err != nil {
 			return nil, err
 		}
-		stopped := req.readLines(lines)
-		if !live && stopped == nil && !req.isEmpty() {
+		stopped := req.ReadLines(lines)
+		if !live && stopped == nil && !req.IsEmpty() {
 			continue
 		}
-		if refused := req.commit(ctx); refused != nil {
+		if refused := req.Commit(ctx); refused != nil {
 			return refused, nil
 		}
 		if stopped != nil {
-			r.ingester.unreadable(ctx, assembly.Limit)
+			s.ingester.Unreadable(ctx, assembly.Limit)
 			return stopped, nil
 		}
-		r.put(req)
+		s.ingester.Put(req)
 		req = nil
 	}
 }

@@ -1,14 +1,14 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tokenstreamreceiver
+package ingest
 
 import "github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 
-// reservation is the memory of a request in progress that counts toward
+// Reservation is the memory of a request in progress that counts toward
 // max_memory_mib. It is not safe for concurrent use.
-type reservation struct {
-	store *assembly.Store
+type Reservation struct {
+	Store *assembly.Store
 	used  int64 // bytes
 	held  int64 // reserved in the store: used, rounded up
 }
@@ -16,19 +16,19 @@ type reservation struct {
 // reservationStep is the minimum growth of a reservation in bytes.
 const reservationStep = 4 << 10
 
-// add reserves more bytes, or returns the error of Store.Reserve. Negative bytes are
+// Add reserves more bytes, or returns the error of Store.Reserve. Negative bytes are
 // released.
-func (r *reservation) add(bytes int64) error {
+func (r *Reservation) Add(bytes int64) error {
 	used := r.used + bytes
 	if bytes < 0 {
-		r.store.Release(r.held - used)
+		r.Store.Release(r.held - used)
 		r.used, r.held = used, used
 		return nil
 	}
 	if used > r.held {
 		// Growing by a quarter keeps requests from contending for the store's counter.
 		more := max(used-r.held, r.held/4, reservationStep)
-		if err := r.store.Reserve(r.held, more); err != nil {
+		if err := r.Store.Reserve(r.held, more); err != nil {
 			return err
 		}
 		r.held += more
@@ -37,10 +37,10 @@ func (r *reservation) add(bytes int64) error {
 	return nil
 }
 
-// free ends the reservation.
-func (r *reservation) free() {
+// Free ends the reservation.
+func (r *Reservation) Free() {
 	if r.held > 0 {
-		r.store.Release(r.held)
+		r.Store.Release(r.held)
 	}
 	r.used, r.held = 0, 0
 }

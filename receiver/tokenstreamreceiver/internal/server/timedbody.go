@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tokenstreamreceiver
+package server
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/ingest"
 )
 
 // timedBody is the body of a request before decompression. A read waits for the next
@@ -23,8 +25,9 @@ type timedBody struct {
 	idle    time.Duration
 	closing context.Context
 
-	received int64     // bytes that were read; only the reader uses it
-	began    time.Time // zero for a body without a Content-Length, which may stay open
+	received int64         // bytes that were read; only the reader uses it
+	began    time.Time     // zero for a body without a Content-Length, which may stay open
+	slow     time.Duration // slowBodyTime but in tests
 
 	mu   sync.Mutex
 	done bool // the server uses the deadline again
@@ -34,7 +37,7 @@ type timedBody struct {
 // counts.
 const minBodyRate = 1 << 10
 
-var slowBodyTime = 30 * time.Second
+const slowBodyTime = 30 * time.Second
 
 // due returns how long the next read may wait, and whether the minimum rate limits it.
 func (b *timedBody) due() (timeout time.Duration, slow bool) {
@@ -42,7 +45,7 @@ func (b *timedBody) due() (timeout time.Duration, slow bool) {
 		return b.idle, false
 	}
 	earned := time.Duration(b.received) * time.Second / minBodyRate
-	left := time.Until(b.began.Add(slowBodyTime + earned))
+	left := time.Until(b.began.Add(b.slow + earned))
 	return min(b.idle, left), left < b.idle
 }
 
@@ -51,21 +54,21 @@ type bodyKey struct{}
 
 // timeBodies applies idle_timeout to the request bodies that a handler reads. The server's httpguard.Bodies
 // limit the others.
-func (r *tokenStreamReceiver) timeBodies(next http.Handler) http.Handler {
+func (s *Server) timeBodies(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Body == http.NoBody {
 			next.ServeHTTP(w, req)
 			return
 		}
-		body := &timedBody{ReadCloser: req.Body, control: http.NewResponseController(w), idle: r.cfg.IdleTimeout, closing: r.closing}
+		body := &timedBody{ReadCloser: req.Body, control: http.NewResponseController(w), idle: s.settings.IdleTimeout, closing: s.settings.Closing, slow: s.SlowBodyTime}
 		if req.ContentLength > 0 {
 			body.began = time.Now()
 		}
-		stop := context.AfterFunc(r.closing, func() { body.wait(0) })
+		stop := context.AfterFunc(s.settings.Closing, func() { body.wait(0) })
 		defer func() {
 			stop()
 			if body.end() {
-				r.unread.Limit(w)
+				s.unread.Limit(w)
 			}
 		}()
 		// A copy, because the server uses the body of its own request.
@@ -80,7 +83,7 @@ func (b *timedBody) Read(p []byte) (int, error) {
 	timeout, slow := b.due()
 	b.wait(timeout)
 	if b.closing.Err() != nil { // the shutdown came before the deadline was set
-		return 0, errShutdown
+		return 0, ingest.ErrShutdown
 	}
 	n, err := b.ReadCloser.Read(p)
 	b.received += int64(n)
@@ -90,7 +93,7 @@ func (b *timedBody) Read(p []byte) (int, error) {
 		// disconnects. An expired deadline would look like a disconnect.
 		b.end()
 	case errors.Is(err, os.ErrDeadlineExceeded) && b.closing.Err() != nil:
-		err = errShutdown
+		err = ingest.ErrShutdown
 	case errors.Is(err, os.ErrDeadlineExceeded) && slow:
 		err = fmt.Errorf("the body arrives at less than %d bytes a second", minBodyRate)
 	case errors.Is(err, os.ErrDeadlineExceeded):

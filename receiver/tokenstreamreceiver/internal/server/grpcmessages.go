@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tokenstreamreceiver
+package server
 
 import (
 	"bytes"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/inflate"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/ingest"
 )
 
 // messages are the messages of a call.
@@ -34,13 +35,13 @@ type received struct {
 // receive returns the messages of a call up to its first error. It receives in a
 // goroutine, because only the end of the handler, which cancels the context, interrupts
 // RecvMsg.
-func (r *tokenStreamReceiver) receive(stream grpc.ServerStream) (*messages, error) {
+func (s *Server) receive(stream grpc.ServerStream) (*messages, error) {
 	if err := checkCompression(stream.Context()); err != nil {
 		return nil, err
 	}
 	requested, results := make(chan struct{}, 1), make(chan received)
 	done := stream.Context().Done()
-	r.running.Go(func() {
+	s.running.Go(func() {
 		for {
 			select {
 			case <-requested:
@@ -62,7 +63,7 @@ func (r *tokenStreamReceiver) receive(stream grpc.ServerStream) (*messages, erro
 			}
 		}
 	})
-	return &messages{stream.Context(), r.closing, r.cfg.IdleTimeout, requested, results}, nil
+	return &messages{stream.Context(), s.settings.Closing, s.settings.IdleTimeout, requested, results}, nil
 }
 
 // next waits for a message. The error at the end of the call is io.EOF.
@@ -72,7 +73,7 @@ func (m *messages) next() (*rawMessage, error) {
 	defer idle.Stop()
 	select {
 	case <-m.closing.Done():
-		return nil, errShutdown.status().Err()
+		return nil, ingest.ErrShutdown.Status().Err()
 	case <-m.ctx.Done():
 		return nil, status.FromContextError(m.ctx.Err()).Err()
 	case <-idle.C:
@@ -97,6 +98,9 @@ func checkCompression(ctx context.Context) error {
 	}
 }
 
+// defaultMaxMessageSize equals the default of gRPC.
+const defaultMaxMessageSize = 4 << 20
+
 // keepCompressed keeps gRPC from decompressing gzip: see readMessage.
 type keepCompressed struct{}
 
@@ -110,31 +114,31 @@ func (keepCompressed) Type() string { return "gzip" }
 var gzipHeader = []byte{0x1f, 0x8b}
 
 // readMessage reads a message, decompressed if need be, into the batch of a request.
-func (r *tokenStreamReceiver) readMessage(req *request, message []byte) error {
+func (s *Server) readMessage(req *ingest.Request, message []byte) error {
 	if !bytes.HasPrefix(message, gzipHeader) {
-		return r.decode(req, message, (*request).readProtobuf)
+		return req.Read(message, (*ingest.Request).ReadProtobuf)
 	}
-	decompressed, err := inflate.Gzip(bytes.NewReader(message), req.memory.add)
+	decompressed, err := inflate.Gzip(bytes.NewReader(message), req.Memory.Add)
 	if err != nil {
 		return err
 	}
-	body := r.bodies.Get().(*messageBody)
+	body := s.bodies.Get().(*messageBody)
 	defer func() {
 		body.close()
-		r.bodies.Put(body)
+		s.bodies.Put(body)
 	}()
-	limit := r.maxMessageSize()
+	limit := s.maxMessageSize()
 	if err := body.readFrom(io.LimitReader(decompressed, limit+1), 0); err != nil {
 		return err
 	}
 	if int64(len(body.buffer)) > limit {
 		return assembly.Errorf(assembly.Limit, "the message is larger than %d bytes after decompression (max_recv_msg_size_mib); send smaller messages", limit)
 	}
-	return r.decode(req, body.buffer, (*request).readProtobuf)
+	return req.Read(body.buffer, (*ingest.Request).ReadProtobuf)
 }
 
-func (r *tokenStreamReceiver) maxMessageSize() int64 {
-	if limit := r.cfg.Protocols.GRPC.Get().MaxRecvMsgSizeMiB; limit > 0 {
+func (s *Server) maxMessageSize() int64 {
+	if limit := s.settings.GRPC.MaxRecvMsgSizeMiB; limit > 0 {
 		return int64(limit) << 20
 	}
 	return defaultMaxMessageSize

@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tokenstreamreceiver
+package ingest
 
 import (
 	"context"
@@ -9,15 +9,17 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
+	"go.uber.org/zap"
 
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 )
 
-// expirer sends expired streams, and at shutdown all streams, to the pipeline as
+// Expirer sends expired streams, and at shutdown all streams, to the pipeline as
 // incomplete. Streams that the pipeline temporarily refuses stay open for a retry.
-type expirer struct {
-	ingester *ingester
+type Expirer struct {
+	ingester *Ingester
 	report   *receiverhelper.ObsReport
 	timeouts assembly.Timeouts
 
@@ -43,23 +45,43 @@ const (
 	scarceRetry   = 5 * time.Second
 )
 
-func newExpirer(in *ingester, report *receiverhelper.ObsReport, timeouts assembly.Timeouts) *expirer {
-	return &expirer{ingester: in, report: report, timeouts: timeouts, limit: expireBatch, backoff: backoff{first: firstRetry, longest: longestRetry}}
+// NewExpirer returns an expirer of the streams of an ingester.
+func NewExpirer(in *Ingester, set receiver.Settings, timeouts assembly.Timeouts) (*Expirer, error) {
+	report, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{ReceiverID: set.ID, Transport: "expiry", ReceiverCreateSettings: set})
+	return &Expirer{
+		ingester: in, report: report, timeouts: timeouts, limit: expireBatch, backoff: backoff{first: firstRetry, longest: longestRetry},
+	}, err
 }
 
-// interval returns the time between two calls of expire.
-func (e *expirer) interval() time.Duration {
+// interval returns the time between two calls of Expire.
+func (e *Expirer) interval() time.Duration {
 	return min(max(min(e.timeouts.Idle, e.timeouts.FirstToken)/10, time.Millisecond), time.Second)
 }
 
-// expire sends the expired streams, unless it has to wait for a retry. It returns an error
+// Run expires streams until ctx is done.
+func (e *Expirer) Run(ctx context.Context, logger *zap.Logger) {
+	ticker := time.NewTicker(e.interval())
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			if err := e.Expire(ctx); err != nil {
+				logger.Warn("failed to send expired streams to the pipeline; check its exporters", zap.Error(err))
+			}
+		}
+	}
+}
+
+// Expire sends the expired streams, unless it has to wait for a retry. It returns an error
 // if the pipeline temporarily refuses some. It drops those that expired more than
 // refusedTimeout ago, or earlier while memory is scarce.
-func (e *expirer) expire(ctx context.Context) error {
-	if e.ingester.now() < e.retryAt {
+func (e *Expirer) Expire(ctx context.Context) error {
+	if e.ingester.Now() < e.retryAt {
 		return nil
 	}
-	err := e.send(ctx, func(limit int) *assembly.Transaction { return e.ingester.store.Expire(e.timeouts, limit) })
+	err := e.send(ctx, func(limit int) *assembly.Transaction { return e.ingester.Store.Expire(e.timeouts, limit) })
 	if err == nil || ctx.Err() != nil { // the shutdown sends the others
 		return nil
 	}
@@ -75,7 +97,7 @@ func (e *expirer) expire(ctx context.Context) error {
 	if scarce {
 		delay = min(delay, scarceRetry)
 	}
-	e.retryAt = e.ingester.now() + delay
+	e.retryAt = e.ingester.Now() + delay
 	// Otherwise the streams opened until then could take the room that the expired ones
 	// free, and a pipeline that lacks memory would never recover.
 	e.ingester.refuseStarts(e.retryAt + e.interval())
@@ -87,8 +109,8 @@ func (e *expirer) expire(ctx context.Context) error {
 
 // memoryIsScarce reports whether expired streams must give way: they hold more than half of max_memory_mib. Why
 // the pipeline refuses them does not matter.
-func (e *expirer) memoryIsScarce() bool {
-	return e.ingester.store.ExpiredMemory(e.timeouts) > e.ingester.store.MaxMemory()/2
+func (e *Expirer) memoryIsScarce() bool {
+	return e.ingester.Store.ExpiredMemory(e.timeouts) > e.ingester.Store.MaxMemory()/2
 }
 
 // scarceAges are the times since the expiry by which streams are dropped while memory is scarce, so that
@@ -97,7 +119,7 @@ var scarceAges = [...]time.Duration{8 * scarceTimeout, 4 * scarceTimeout, 2 * sc
 
 // makeRoom drops streams that expired more than scarceTimeout ago, those without a chunk before the
 // others. It stops where the next attempt may show that the room is enough.
-func (e *expirer) makeRoom(ctx context.Context) (lost int) {
+func (e *Expirer) makeRoom(ctx context.Context) (lost int) {
 	const never = 1 << 62
 	withoutChunk := assembly.Timeouts{Idle: never, FirstToken: e.timeouts.FirstToken}
 	for _, timeouts := range [...]assembly.Timeouts{withoutChunk, e.timeouts} {
@@ -112,8 +134,8 @@ func (e *expirer) makeRoom(ctx context.Context) (lost int) {
 }
 
 // dropExpired drops the streams that expired by timeouts.
-func (e *expirer) dropExpired(ctx context.Context, timeouts assembly.Timeouts) (lost int) {
-	return e.drop(ctx, "refused", func() *assembly.Transaction { return e.ingester.store.Expire(timeouts, expireBatch) })
+func (e *Expirer) dropExpired(ctx context.Context, timeouts assembly.Timeouts) (lost int) {
+	return e.drop(ctx, "refused", func() *assembly.Transaction { return e.ingester.Store.Expire(timeouts, expireBatch) })
 }
 
 const (
@@ -122,17 +144,17 @@ const (
 	flushLongestRetry = time.Second
 )
 
-// flush sends all open streams. While the pipeline temporarily refuses them or blocks, it
+// Flush sends all open streams. While the pipeline temporarily refuses them or blocks, it
 // tries until the deadline of ctx or, if that has none, for flushTimeout. It returns how many are
 // lost, and why.
-func (e *expirer) flush(ctx context.Context) (lost int, err error) {
+func (e *Expirer) Flush(ctx context.Context) (lost int, err error) {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, flushTimeout)
 		defer cancel()
 	}
-	now := e.ingester.now()
-	cut := func(limit int) *assembly.Transaction { return e.ingester.store.Cut(e.timeouts, now, limit) }
+	now := e.ingester.Now()
+	cut := func(limit int) *assembly.Transaction { return e.ingester.Store.Cut(e.timeouts, now, limit) }
 	retry := backoff{first: flushFirstRetry, longest: flushLongestRetry}
 	for {
 		err := e.send(ctx, cut)
@@ -151,7 +173,7 @@ func (e *expirer) flush(ctx context.Context) (lost int, err error) {
 // send sends streams to the pipeline until begin finds no more. It returns the error of a
 // temporary refusal. The next call then starts with half of the streams, because a queue
 // may have room for fewer only.
-func (e *expirer) send(ctx context.Context, begin func(limit int) *assembly.Transaction) error {
+func (e *Expirer) send(ctx context.Context, begin func(limit int) *assembly.Transaction) error {
 	for {
 		tx := begin(e.limit)
 		spans, err := e.ingester.deliver(ctx, e.report, tx.Finished)
@@ -176,7 +198,7 @@ func (e *expirer) send(ctx context.Context, begin func(limit int) *assembly.Tran
 }
 
 // drop drops streams until begin finds no more, and counts them as lost.
-func (e *expirer) drop(ctx context.Context, cause string, begin func() *assembly.Transaction) (lost int) {
+func (e *Expirer) drop(ctx context.Context, cause string, begin func() *assembly.Transaction) (lost int) {
 	for {
 		tx := begin()
 		_ = tx.Commit()

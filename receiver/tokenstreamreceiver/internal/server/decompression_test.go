@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tokenstreamreceiver
+package server
 
 import (
 	"bytes"
@@ -9,7 +9,6 @@ import (
 	"compress/zlib"
 	"context"
 	"io"
-	"strings"
 	"testing"
 	"testing/iotest"
 
@@ -18,6 +17,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/inflate"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/ingest"
 )
 
 // FuzzDecompression reads a body with the limited decoders and with those of the
@@ -25,7 +25,7 @@ import (
 // the bytes of the library, or an error.
 func FuzzDecompression(f *testing.F) {
 	for encoding, kind := range map[string]uint8{"gzip": 0, "zlib": 1, "zstd": 2} {
-		whole := compress(f, encoding, []byte(startLine("s")+"\n"))
+		whole := compress(f, encoding, []byte(`{"event":"start","stream_id":"s","time_unix_nano":"1000000000"}`+"\n"))
 		f.Add(kind, whole)
 		f.Add(kind, whole[:len(whole)/2])
 		f.Add(kind, []byte("not a header"))
@@ -40,7 +40,7 @@ func FuzzDecompression(f *testing.F) {
 		arrived := &timedBody{
 			ReadCloser: io.NopCloser(iotest.HalfReader(bytes.NewReader(compressed))), closing: context.Background(), done: true,
 		}
-		body := &decoder{body: arrived, open: open, memory: reservation{store: store}}
+		body := &decoder{body: arrived, open: open, memory: ingest.Reservation{Store: store}}
 		got, err := io.ReadAll(&inflatedBody{Reader: body, compressed: arrived})
 		require.LessOrEqual(t, int64(len(got)), freeInflation+maxInflation*arrived.received)
 		require.NoError(t, body.Close())
@@ -77,61 +77,20 @@ func decompress(kind uint8, compressed []byte, limit int) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(body, int64(limit)))
 }
 
-// FuzzLines splits a body into lines, whatever the sizes of the reads in which it
-// arrives.
-func FuzzLines(f *testing.F) {
-	f.Add("a\nb\r\n\n  \nccc", []byte{1, 2, 3})
-	f.Add(strings.Repeat("x", 21)+"\n"+strings.Repeat("y", 20)+"\r\n"+strings.Repeat("z", 9000), []byte{255})
-	f.Add(strings.Repeat(" ", 300)+"\n{", []byte{0, 0, 7})
-	store := assembly.NewStore(assembly.Limits{MaxStreams: 1, MaxMemory: 1 << 20}, nil)
-	f.Fuzz(func(t *testing.T, body string, sizes []byte) {
-		const longest = 20
-		lines := newLineReader(longest, store)
-		require.NoError(t, lines.reset(&pieces{body, sizes}))
-		var got []string
+func compress(t testing.TB, encoding string, body []byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	var w io.WriteCloser = zlib.NewWriter(&out) // also for deflate
+	switch encoding {
+	case "gzip":
+		w = gzip.NewWriter(&out)
+	case "zstd":
 		var err error
-		for err == nil {
-			for line, ok := lines.next(); ok; line, ok = lines.next() {
-				got = append(got, string(line)) // "" for a line that is too long
-			}
-			err = lines.fill()
-			require.LessOrEqual(t, len(lines.buffer), readSize)
-		}
-		require.ErrorIs(t, err, io.EOF)
-		lines.close()
-		require.Zero(t, store.Memory())
-
-		var want []string
-		for line := range strings.Lines(body) {
-			line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
-			switch {
-			case len(line) > longest:
-				want = append(want, "")
-			case strings.TrimSpace(line) != "":
-				want = append(want, line)
-			}
-		}
-		require.Equal(t, want, got)
-	})
-}
-
-// pieces is a body that arrives in pieces of these sizes, in turns.
-type pieces struct {
-	body  string
-	sizes []byte
-}
-
-// Read implements io.Reader.
-func (p *pieces) Read(into []byte) (int, error) {
-	if p.body == "" {
-		return 0, io.EOF
+		w, err = zstd.NewWriter(&out)
+		require.NoError(t, err)
 	}
-	size := len(p.body)
-	if len(p.sizes) > 0 {
-		size = 1 + int(p.sizes[0])
-		p.sizes = append(p.sizes[1:], p.sizes[0])
-	}
-	n := copy(into, p.body[:min(size, len(p.body))])
-	p.body = p.body[n:]
-	return n, nil
+	_, err := w.Write(body)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return out.Bytes()
 }

@@ -1,11 +1,13 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tokenstreamreceiver
+// Package ingest applies messages and lines to the open streams, and sends finished and expired streams on.
+package ingest
 
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,38 +27,56 @@ import (
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/streamspan"
 )
 
-// ingester applies batches to the store. It sends the streams that they finish to a traces
+// Settings has what an Ingester works with. Pipelines are set before the first request.
+type Settings struct {
+	Store     *assembly.Store
+	Telemetry *metadata.TelemetryBuilder
+	Reporter  *latencyreport.Reporter
+	Now       func() time.Duration // the clock of the store
+	StorageID *component.ID        // nil without a storage
+
+	Next   consumer.Traces        // nil without a traces pipeline
+	Spans  streamspan.Settings    // of the spans for Next
+	Series *streamseries.Recorder // nil without a metrics pipeline
+	// Unapplied warns of SLOs that apply to no stream. It is nil without SLOs.
+	Unapplied *judge.Unapplied
+}
+
+// Ingester applies batches to the store. It sends the streams that they finish to a traces
 // pipeline as spans, and adds them to the series of a metrics pipeline.
-type ingester struct {
-	store     *assembly.Store
-	next      consumer.Traces        // nil without a traces pipeline
-	selection *streamspan.Selection  // nil without a metrics pipeline
-	series    *streamseries.Recorder // nil without a metrics pipeline
-	telemetry *metadata.TelemetryBuilder
-	reporter  *latencyreport.Reporter
-	now       func() time.Duration // the clock of the store
-	storageID *component.ID        // nil without a storage
-	makers    sync.Pool            // of *streamspan.Maker
-	// unapplied warns of SLOs that apply to no stream. It is nil without SLOs.
-	unapplied *judge.Unapplied
+type Ingester struct {
+	Settings
+
+	makers   sync.Pool // of *streamspan.Maker
+	requests sync.Pool // of *Request
+	// decoding is full when each CPU decodes a large message.
+	decoding chan struct{}
 
 	// refusedUntil is the time until which no streams are opened, because the pipeline
 	// has refused others. It is 0 once the pipeline accepts streams.
 	refusedUntil atomic.Int64
 }
 
+// New returns an ingester.
+func New(settings *Settings) *Ingester {
+	in := &Ingester{Settings: *settings, decoding: make(chan struct{}, runtime.GOMAXPROCS(0))}
+	in.makers.New = func() any { return streamspan.New(&in.Spans) }
+	in.requests.New = func() any { return newRequest(in) }
+	return in
+}
+
 // refusalHold is how long no streams are opened after a refusal of the pipeline. It is
-// longer while expired streams wait for a retry: see expirer.
+// longer while expired streams wait for a retry: see Expirer.
 const refusalHold = 5 * time.Second
 
 // commit applies the whole batch, or nothing of it and returns a refusal.
-func (in *ingester) commit(ctx context.Context, report *receiverhelper.ObsReport, batch *assembly.Batch) (*assembly.Transaction, *refusal) {
+func (in *Ingester) commit(ctx context.Context, report *receiverhelper.ObsReport, batch *assembly.Batch) (*assembly.Transaction, *Refusal) {
 	if batch.HasStarts() {
 		batch.Client = httpguard.ClientOf(ctx)
-		batch.RefuseStarts = in.now() < time.Duration(in.refusedUntil.Load())
+		batch.RefuseStarts = in.Now() < time.Duration(in.refusedUntil.Load())
 	}
-	tx, err := in.store.Begin(ctx, batch)
-	if refused := in.memoryRefusal(ctx, err); refused != nil {
+	tx, err := in.Store.Begin(ctx, batch)
+	if refused := in.MemoryRefusal(ctx, err); refused != nil {
 		return nil, refused
 	}
 	var failed *assembly.StorageError
@@ -80,12 +100,12 @@ func (in *ingester) commit(ctx context.Context, report *receiverhelper.ObsReport
 
 // deliver sends the spans of finished streams to the traces pipeline, if there is one. It returns
 // their IDs by stream.
-func (in *ingester) deliver(ctx context.Context, report *receiverhelper.ObsReport, finished []assembly.Finished) ([]streamspan.ID, error) {
-	if len(finished) == 0 || in.next == nil {
+func (in *Ingester) deliver(ctx context.Context, report *receiverhelper.ObsReport, finished []assembly.Finished) ([]streamspan.ID, error) {
+	if len(finished) == 0 || in.Next == nil {
 		return nil, nil
 	}
 	var latencies *latencyreport.Tally // nil if the series report the latencies
-	if in.series == nil {
+	if in.Series == nil {
 		latencies = new(latencyreport.Tally)
 	}
 	spans := in.makeSpans(finished, latencies)
@@ -93,32 +113,32 @@ func (in *ingester) deliver(ctx context.Context, report *receiverhelper.ObsRepor
 		return nil, nil
 	}
 	operation := report.StartTracesOp(ctx)
-	err := in.next.ConsumeTraces(operation, spans.Traces)
+	err := in.Next.ConsumeTraces(operation, spans.Traces)
 	report.EndTracesOp(operation, metadata.Type.String(), spans.Count, err)
 	switch {
 	case err == nil:
-		if in.series == nil { // otherwise the series count them
-			in.telemetry.ReceiverTokenStreamAttributesRemoved.Add(ctx, int64(spans.Removed))
-			in.reporter.Report(ctx, latencies)
+		if in.Series == nil { // otherwise the series count them
+			in.Telemetry.ReceiverTokenStreamAttributesRemoved.Add(ctx, int64(spans.Removed))
+			in.Reporter.Report(ctx, latencies)
 		}
 		if in.refusedUntil.Load() != 0 { // usually not, and a store would contend
 			in.refusedUntil.Store(0)
 		}
 	case consumererror.IsPermanent(err):
 	case ctx.Err() == nil: // not because the client has disconnected
-		in.refuseStarts(in.now() + refusalHold)
+		in.refuseStarts(in.Now() + refusalHold)
 	}
 	return spans.IDs, err
 }
 
-func (in *ingester) makeSpans(finished []assembly.Finished, latencies *latencyreport.Tally) streamspan.Made {
+func (in *Ingester) makeSpans(finished []assembly.Finished, latencies *latencyreport.Tally) streamspan.Made {
 	maker := in.makers.Get().(*streamspan.Maker)
 	defer in.makers.Put(maker)
 	return maker.Make(finished, latencies)
 }
 
 // refuseStarts refuses to open streams until a time, or until the pipeline accepts some.
-func (in *ingester) refuseStarts(until time.Duration) {
+func (in *Ingester) refuseStarts(until time.Duration) {
 	if int64(until) > in.refusedUntil.Load() {
 		in.refusedUntil.Store(int64(until))
 	}
@@ -126,21 +146,21 @@ func (in *ingester) refuseStarts(until time.Duration) {
 
 // finish adds streams to their series and counts them. It is called after the finished streams are
 // delivered as spans and their transaction is committed. spans is nil if no span was sent.
-func (in *ingester) finish(ctx context.Context, finished []assembly.Finished, spans []streamspan.ID) {
+func (in *Ingester) finish(ctx context.Context, finished []assembly.Finished, spans []streamspan.ID) {
 	if len(finished) == 0 {
 		return
 	}
-	if in.series != nil {
-		removed := in.series.Record(ctx, finished, spans)
-		in.telemetry.ReceiverTokenStreamAttributesRemoved.Add(ctx, int64(removed))
+	if in.Series != nil {
+		removed := in.Series.Record(ctx, finished, spans)
+		in.Telemetry.ReceiverTokenStreamAttributesRemoved.Add(ctx, int64(removed))
 	}
-	if in.unapplied != nil {
-		in.unapplied.Inspect()
+	if in.Unapplied != nil {
+		in.Unapplied.Inspect()
 	}
 	in.count(ctx, finished)
 }
 
-func (in *ingester) count(ctx context.Context, finished []assembly.Finished) {
+func (in *Ingester) count(ctx context.Context, finished []assembly.Finished) {
 	var dropped, duplicates, events int64
 	ended := map[string]int64{} // by outcome
 	for _, stream := range finished {
@@ -151,19 +171,19 @@ func (in *ingester) count(ctx context.Context, finished []assembly.Finished) {
 		events += int64(stream.Accepted)
 	}
 	for outcome, n := range ended {
-		in.telemetry.ReceiverTokenStreamStreamsFinished.Add(ctx, n, diagnostics.Label("outcome", outcome))
+		in.Telemetry.ReceiverTokenStreamStreamsFinished.Add(ctx, n, diagnostics.Label("outcome", outcome))
 	}
-	in.telemetry.ReceiverTokenStreamChunksDropped.Add(ctx, dropped)
-	in.telemetry.ReceiverTokenStreamDuplicatesDropped.Add(ctx, duplicates)
-	in.telemetry.ReceiverTokenStreamEventsFinished.Add(ctx, events)
+	in.Telemetry.ReceiverTokenStreamChunksDropped.Add(ctx, dropped)
+	in.Telemetry.ReceiverTokenStreamDuplicatesDropped.Add(ctx, duplicates)
+	in.Telemetry.ReceiverTokenStreamEventsFinished.Add(ctx, events)
 }
 
 // lost counts streams that are not sent to the pipeline again.
-func (in *ingester) lost(ctx context.Context, streams []assembly.Finished, cause string) {
+func (in *Ingester) lost(ctx context.Context, streams []assembly.Finished, cause string) {
 	var events int64
 	for _, stream := range streams {
 		events += int64(stream.Accepted)
 	}
-	in.telemetry.ReceiverTokenStreamEventsLost.Add(ctx, events, diagnostics.Label("cause", cause))
-	in.telemetry.ReceiverTokenStreamStreamsLost.Add(ctx, int64(len(streams)), diagnostics.Label("cause", cause))
+	in.Telemetry.ReceiverTokenStreamEventsLost.Add(ctx, events, diagnostics.Label("cause", cause))
+	in.Telemetry.ReceiverTokenStreamStreamsLost.Add(ctx, int64(len(streams)), diagnostics.Label("cause", cause))
 }

@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tokenstreamreceiver
+package server
 
 import (
 	"context"
@@ -11,21 +11,25 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/configgrpc"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/status"
 
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
+
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/ingest"
 )
 
-func (r *tokenStreamReceiver) startGRPC(ctx context.Context, host component.Host) error {
-	cfg := r.cfg.Protocols.GRPC.Get()
+func (s *Server) startGRPC(ctx context.Context, host component.Host) error {
+	cfg := s.settings.GRPC
 	if cfg == nil {
 		return nil
 	}
-	metered := meteredCredentials{insecure.NewCredentials(), r.ingester.store, func(err error) {
-		_ = r.ingester.memoryRefusal(context.Background(), err) // counts it
+	metered := meteredCredentials{insecure.NewCredentials(), s.ingester.Store, func(err error) {
+		_ = s.ingester.MemoryRefusal(context.Background(), err) // counts it
 	}}
 	if cfg.TLS.HasValue() {
 		tlsConfig, err := cfg.TLS.Get().LoadTLSConfig(ctx)
@@ -45,31 +49,31 @@ func (r *tokenStreamReceiver) startGRPC(ctx context.Context, host component.Host
 	} {
 		options = append(options, configgrpc.WithGrpcServerOption(option))
 	}
-	server, err := cfg.ToServer(ctx, host.GetExtensions(), r.settings.TelemetrySettings, options...)
+	server, err := cfg.ToServer(ctx, host.GetExtensions(), s.settings.Receiver.TelemetrySettings, options...)
 	if err != nil {
 		return err
 	}
-	server.RegisterService(&tokenStreamService, r)
-	server.RegisterService(&logsService, r)
+	server.RegisterService(&tokenStreamService, s)
+	server.RegisterService(&logsService, s)
 	listener, err := cfg.NetAddr.Listen(ctx)
 	if err != nil {
 		return err
 	}
-	r.serverGRPC, r.addrGRPC = server, listener.Addr()
-	r.serve(host, "gRPC", listener, server.Serve, grpc.ErrServerStopped)
+	s.grpc, s.AddrGRPC = server, listener.Addr()
+	s.serve(host, "gRPC", listener, server.Serve, grpc.ErrServerStopped)
 	return nil
 }
 
 // stopGRPC lets calls in progress finish until ctx ends, then aborts them.
-func (r *tokenStreamReceiver) stopGRPC(ctx context.Context) {
-	if r.serverGRPC == nil {
+func (s *Server) stopGRPC(ctx context.Context) {
+	if s.grpc == nil {
 		return
 	}
 	// Stop makes GracefulStop return.
-	stop := context.AfterFunc(ctx, r.serverGRPC.Stop)
+	stop := context.AfterFunc(ctx, s.grpc.Stop)
 	defer stop()
-	r.serverGRPC.GracefulStop()
-	r.serverGRPC = nil
+	s.grpc.GracefulStop()
+	s.grpc = nil
 }
 
 // rawMessage is an encoded request, which the decoders of package wire read in place.
@@ -121,39 +125,39 @@ var tokenStreamService = grpc.ServiceDesc{
 func method(name string) grpc.StreamDesc {
 	live := name == "Stream"
 	return grpc.StreamDesc{StreamName: name, ClientStreams: true, Handler: func(server any, stream grpc.ServerStream) error {
-		r, ctx := server.(*tokenStreamReceiver), stream.Context()
+		s, ctx := server.(*Server), stream.Context()
 		if live {
-			end, refused := r.beginLive(ctx)
+			end, refused := s.beginLive(ctx)
 			if refused != nil {
-				return refused.status().Err()
+				return refused.Status().Err()
 			}
 			defer end()
 		} else {
-			memory := reservation{store: r.ingester.store}
-			if err := memory.add(callMemory); err != nil {
-				return r.ingester.memoryRefusal(ctx, err).status().Err()
+			memory := ingest.Reservation{Store: s.ingester.Store}
+			if err := memory.Add(callMemory); err != nil {
+				return s.ingester.MemoryRefusal(ctx, err).Status().Err()
 			}
-			defer memory.free()
+			defer memory.Free()
 		}
-		messages, err := r.receive(stream)
+		messages, err := s.receive(stream)
 		if err != nil {
 			return err
 		}
-		var applied answer
+		var applied ingest.Answer
 		for more := true; more; more = live {
 			message, err := messages.next()
 			if live && errors.Is(err, io.EOF) {
 				break
 			}
 			if err == nil {
-				err = r.commitMessage(ctx, message, &applied)
+				err = s.commitMessage(ctx, message, &applied)
 				message.Free()
 			}
 			if err != nil {
 				return err
 			}
 		}
-		response, err := applied.tokensResponse()
+		response, err := tokensResponse(&applied)
 		if err != nil {
 			return err
 		}
@@ -163,15 +167,33 @@ func method(name string) grpc.StreamDesc {
 
 // commitMessage applies the whole message and adds the result to applied, or returns the
 // status of the error.
-func (r *tokenStreamReceiver) commitMessage(ctx context.Context, message *rawMessage, applied *answer) error {
-	req := r.take(r.reportGRPC, false, applied)
-	defer r.put(req)
-	err := req.memory.add(int64(message.Len()))
+func (s *Server) commitMessage(ctx context.Context, message *rawMessage, applied *ingest.Answer) error {
+	req := s.ingester.Take(s.reportGRPC, false, applied)
+	defer s.ingester.Put(req)
+	err := req.Memory.Add(int64(message.Len()))
 	if err == nil {
-		err = r.readMessage(req, message.ReadOnlyData())
+		err = s.readMessage(req, message.ReadOnlyData())
 	}
-	if refused := req.commitRead(ctx, err); refused != nil {
-		return refused.status().Err()
+	if refused := req.CommitRead(ctx, err); refused != nil {
+		return refused.Status().Err()
 	}
 	return nil
+}
+
+// tokensResponse returns the gRPC response to an applied request of token streams. It is
+// an error if nothing was accepted.
+func tokensResponse(a *ingest.Answer) (*tokenpulsev1.ExportTokenStreamsResponse, error) {
+	response := &tokenpulsev1.ExportTokenStreamsResponse{}
+	if len(a.Errors) == 0 {
+		return response, nil
+	}
+	first := a.Errors[0].Message
+	if a.Accepted == 0 {
+		return nil, status.Error(codes.InvalidArgument, first)
+	}
+	response.PartialSuccess = &tokenpulsev1.ExportTokenStreamsPartialSuccess{
+		RejectedTokenStreams: int64(a.Rejected),
+		ErrorMessage:         first,
+	}
+	return response, nil
 }

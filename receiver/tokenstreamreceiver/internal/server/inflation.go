@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tokenstreamreceiver
+package server
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 	"net/http"
 
 	"google.golang.org/grpc/codes"
+
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/ingest"
 )
 
 // A live body has no size limit, so what it decompresses to is limited by what arrives.
@@ -19,7 +21,7 @@ const (
 	freeInflation = 1 << 20 // bytes that do not count
 )
 
-var errInflated = &refusal{http.StatusRequestEntityTooLarge, codes.ResourceExhausted, false, fmt.Sprintf(
+var errInflated = &ingest.Refusal{HTTP: http.StatusRequestEntityTooLarge, GRPC: codes.ResourceExhausted, Message: fmt.Sprintf(
 	"the body decompresses to more than %d times its compressed size, so the rest was not read; send it uncompressed", maxInflation)}
 
 // inflatedBody is a body that ends with errInflated at the limit.

@@ -1,26 +1,27 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tokenstreamreceiver
+package server
 
 import (
 	"context"
 
 	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/ingest"
 )
 
 const settingMaxLiveRequests = "max_live_requests"
 
 // beginLive counts a request that may stay open for hours until end: a live NDJSON body, or a call of
 // the gRPC method Stream. It returns a refusal at the limit.
-func (r *tokenStreamReceiver) beginLive(ctx context.Context) (end func(), refused *refusal) {
+func (s *Server) beginLive(ctx context.Context) (end func(), refused *ingest.Refusal) {
 	client := httpguard.ClientOf(ctx)
-	switch r.liveShares.Take(client) {
+	switch s.LiveShares.Take(client) {
 	case httpguard.Full:
-		return nil, r.ingester.full(ctx, &assembly.FullError{Setting: settingMaxLiveRequests})
+		return nil, s.ingester.Full(ctx, &assembly.FullError{Setting: settingMaxLiveRequests})
 	case httpguard.ShareFull:
-		return nil, r.ingester.full(ctx, &assembly.FullError{Setting: assembly.SettingMaxSharePerClient, Of: settingMaxLiveRequests})
+		return nil, s.ingester.Full(ctx, &assembly.FullError{Setting: assembly.SettingMaxSharePerClient, Of: settingMaxLiveRequests})
 	}
-	return func() { r.liveShares.Give(client) }, nil
+	return func() { s.LiveShares.Give(client) }, nil
 }

@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tokenstreamreceiver
+package ingest
 
 import (
 	"bytes"
@@ -11,14 +11,14 @@ import (
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 )
 
-// lineReader splits a body into lines. next returns lines that are already in the
-// buffer, fill waits for more of the body. The buffer grows with the data that arrives
+// LineReader splits a body into lines. next returns lines that are already in the
+// buffer, Fill waits for more of the body. The buffer grows with the data that arrives
 // at once.
-type lineReader struct {
+type LineReader struct {
 	body    io.Reader
 	longest int // in bytes, without the end of the line
 	buffer  []byte
-	memory  reservation // of buffer
+	memory  Reservation // of buffer
 	start   int         // of the bytes in buffer that next has not returned
 	end     int
 	number  int // of the last line returned, from 1
@@ -42,26 +42,27 @@ const (
 	smallReads = 64
 )
 
-func newLineReader(longest int, store *assembly.Store) *lineReader {
-	return &lineReader{longest: longest, memory: reservation{store: store}}
+// NewLineReader returns a reader of lines of up to longest bytes.
+func NewLineReader(longest int, store *assembly.Store) *LineReader {
+	return &LineReader{longest: longest, memory: Reservation{Store: store}}
 }
 
-// reset begins a body. It returns an assembly.FullError without memory for the buffer.
-func (l *lineReader) reset(body io.Reader) error {
-	*l = lineReader{body: body, longest: l.longest, buffer: l.buffer, memory: l.memory}
-	return l.memory.add(int64(len(l.buffer)))
+// Reset begins a body. It returns an assembly.FullError without memory for the buffer.
+func (l *LineReader) Reset(body io.Reader) error {
+	*l = LineReader{body: body, longest: l.longest, buffer: l.buffer, memory: l.memory}
+	return l.memory.Add(int64(len(l.buffer)))
 }
 
-// close ends the use of a body.
-func (l *lineReader) close() {
+// Close ends the use of a body.
+func (l *LineReader) Close() {
 	l.body = nil
-	l.memory.free()
+	l.memory.Free()
 }
 
 // next returns the next line in the buffer that is not blank, without its end, or nil
-// and true for a line that is too long. It reports false if fill must be called first.
-// A line is valid until the next call of fill.
-func (l *lineReader) next() (line []byte, ok bool) {
+// and true for a line that is too long. It reports false if Fill must be called first.
+// A line is valid until the next call of Fill.
+func (l *LineReader) next() (line []byte, ok bool) {
 	for {
 		rest := l.buffer[l.start:l.end]
 		length := bytes.IndexByte(rest, '\n')
@@ -97,10 +98,10 @@ func isBlank(line []byte) bool {
 	return len(bytes.TrimSpace(line)) == 0
 }
 
-// fill waits for more of the body. At the end of the body it returns the error of the
+// Fill waits for more of the body. At the end of the body it returns the error of the
 // end, once next has returned all lines. It returns an assembly.FullError if there is
 // no memory for a larger buffer.
-func (l *lineReader) fill() error {
+func (l *LineReader) Fill() error {
 	if l.err != nil {
 		return l.err
 	}
@@ -122,7 +123,7 @@ func (l *lineReader) fill() error {
 }
 
 // makeRoom moves the rest of the last line to the front of a buffer with room for more.
-func (l *lineReader) makeRoom() error {
+func (l *LineReader) makeRoom() error {
 	rest := l.buffer[l.start:l.end]
 	size := len(l.buffer)
 	switch {
@@ -133,7 +134,7 @@ func (l *lineReader) makeRoom() error {
 	}
 	buffer := l.buffer
 	if size != len(buffer) {
-		if err := l.memory.add(int64(size - len(buffer))); err != nil {
+		if err := l.memory.Add(int64(size - len(buffer))); err != nil {
 			return err
 		}
 		buffer = make([]byte, size)

@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tokenstreamreceiver
+package ingest
 
 import (
 	"bytes"
@@ -17,54 +17,68 @@ import (
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/wire"
 )
 
-// request decodes and commits one message, or lines of a body. Requests are pooled for
+// Request decodes and commits one message, or lines of a body. Requests are pooled for
 // their buffers and are in use only while they have data: bodies and calls that wait for
 // more hold none.
-type request struct {
-	ingester     *ingester
+type Request struct {
+	ingester     *Ingester
 	report       *receiverhelper.ObsReport
 	batch        *assembly.Batch
 	tokenStreams wire.TokenStreams
 	ndjson       wire.NDJSON
-	memory       reservation
+	Memory       Reservation
 	byEvent      bool // units are events: lines
 
-	applied *answer // of the body or call
+	applied *Answer // of the body or call
 	// pending is the units rejected while the batch was read. They count once the
 	// batch is committed.
-	pending  answer
+	pending  Answer
 	rejected map[assembly.Reason]int64
 }
 
-func newRequest(in *ingester) *request {
-	r := &request{
+func newRequest(in *Ingester) *Request {
+	r := &Request{
 		ingester: in,
-		batch:    in.store.NewBatch(),
-		memory:   reservation{store: in.store},
+		batch:    in.Store.NewBatch(),
+		Memory:   Reservation{Store: in.Store},
 		rejected: map[assembly.Reason]int64{},
 	}
-	r.batch.LimitMemory(r.memory.add)
+	r.batch.LimitMemory(r.Memory.Add)
 	return r
 }
 
+// Take returns a request from the pool, whose units add to applied. They are lines if byEvent is set.
+func (in *Ingester) Take(report *receiverhelper.ObsReport, byEvent bool, applied *Answer) *Request {
+	r := in.requests.Get().(*Request)
+	r.reset(report, byEvent, applied)
+	return r
+}
+
+// Put returns a request to the pool.
+func (in *Ingester) Put(r *Request) {
+	r.applied = nil
+	r.Memory.Free()
+	in.requests.Put(r)
+}
+
 // reset begins a message, or more lines of a body, whose answer so far is applied.
-func (r *request) reset(report *receiverhelper.ObsReport, byEvent bool, applied *answer) {
+func (r *Request) reset(report *receiverhelper.ObsReport, byEvent bool, applied *Answer) {
 	r.batch.Reset()
 	r.report, r.byEvent = report, byEvent
-	r.applied, r.pending = applied, answer{}
+	r.applied, r.pending = applied, Answer{}
 	clear(r.rejected)
 }
 
 // reject notes that a unit was rejected while it was read.
-func (r *request) reject(position int, id string, err error) {
+func (r *Request) reject(position int, id string, err error) {
 	r.rejectUnits(1, position, id, err)
 }
 
 // rejectUnits notes that units were rejected for the same reason.
-func (r *request) rejectUnits(units, position int, id string, err error) {
+func (r *Request) rejectUnits(units, position int, id string, err error) {
 	r.pending.Rejected += units
 	r.rejected[assembly.ReasonOf(err)] += int64(units)
-	e := answerError{Message: err.Error(), position: position}
+	e := AnswerError{Message: err.Error(), position: position}
 	if r.byEvent {
 		e.Line = position
 	} else {
@@ -87,14 +101,30 @@ const (
 // The functions below read a body into the batch. They return an error if they reject
 // the whole body.
 
-func (r *request) readProtobuf(message []byte) error {
-	if err := r.memory.add(memoryPerPackedByte * int64(len(message))); err != nil {
+// largeMessage is the size in bytes from which messages wait for a CPU before they are
+// decoded. If all were decoded at the same time, each would get a part of the memory that
+// it needs, and all would be refused.
+const largeMessage = 64 << 10
+
+// Read reads a message into the batch with ReadProtobuf or ReadJSON.
+func (r *Request) Read(message []byte, read func(*Request, []byte) error) error {
+	if len(message) >= largeMessage {
+		r.ingester.decoding <- struct{}{}
+		defer func() { <-r.ingester.decoding }()
+	}
+	return read(r, message)
+}
+
+// ReadProtobuf reads a message of protobuf.
+func (r *Request) ReadProtobuf(message []byte) error {
+	if err := r.Memory.Add(memoryPerPackedByte * int64(len(message))); err != nil {
 		return err
 	}
 	return r.tokenStreams.Decode(message, r.batch, r.reject)
 }
 
-func (r *request) readJSON(body []byte) error {
+// ReadJSON reads the JSON mapping of a message.
+func (r *Request) ReadJSON(body []byte) error {
 	if err := r.reserveJSON(body); err != nil {
 		return err
 	}
@@ -102,25 +132,30 @@ func (r *request) readJSON(body []byte) error {
 	if err != nil {
 		return err
 	}
-	return r.readProtobuf(message)
+	return r.ReadProtobuf(message)
 }
 
 // reserveJSON reserves the memory for converting a body to protobuf.
-func (r *request) reserveJSON(body []byte) error {
+func (r *Request) reserveJSON(body []byte) error {
 	values := bytes.Count(body, []byte{'{'}) + bytes.Count(body, []byte("null"))
-	return r.memory.add(memoryPerJSONByte*int64(len(body)) + memoryPerJSONValue*int64(values))
+	return r.Memory.Add(memoryPerJSONByte*int64(len(body)) + memoryPerJSONValue*int64(values))
 }
 
 // maxRejectedLines is the number of lines in a row after which a body of rejected lines
 // is not read any further.
 const maxRejectedLines = 1000
 
-var errRejectedLines = &refusal{http.StatusBadRequest, codes.InvalidArgument, false, fmt.Sprintf(
+var errRejectedLines = &Refusal{http.StatusBadRequest, codes.InvalidArgument, false, fmt.Sprintf(
 	"%d lines in a row were rejected, so the rest of the body was not read; fix the lines named above", maxRejectedLines)}
 
-// readLines reads the available lines into the batch. It returns errRejectedLines after
+// ReserveLines reserves the memory for the lines that arrived last.
+func (r *Request) ReserveLines(lines *LineReader) error {
+	return r.Memory.Add(memoryPerLineByte * int64(lines.arrived))
+}
+
+// ReadLines reads the available lines into the batch. It returns errRejectedLines after
 // too many rejected ones.
-func (r *request) readLines(lines *lineReader) *refusal {
+func (r *Request) ReadLines(lines *LineReader) *Refusal {
 	for {
 		line, ok := lines.next()
 		if !ok {
@@ -143,29 +178,29 @@ func (r *request) readLines(lines *lineReader) *refusal {
 	}
 }
 
-// isEmpty reports whether nothing was read since the last commit.
-func (r *request) isEmpty() bool {
+// IsEmpty reports whether nothing was read since the last commit.
+func (r *Request) IsEmpty() bool {
 	return r.batch.Events() == 0 && r.pending.Rejected == 0
 }
 
-// commitRead commits a message. err is that of reading it, which counts as unreadable.
-func (r *request) commitRead(ctx context.Context, err error) *refusal {
+// CommitRead commits a message. err is that of reading it, which counts as unreadable.
+func (r *Request) CommitRead(ctx context.Context, err error) *Refusal {
 	if err == nil {
-		return r.commit(ctx)
+		return r.Commit(ctx)
 	}
-	if refused := r.ingester.memoryRefusal(ctx, err); refused != nil {
+	if refused := r.ingester.MemoryRefusal(ctx, err); refused != nil {
 		return refused
 	}
-	r.ingester.unreadable(ctx, assembly.Malformed)
+	r.ingester.Unreadable(ctx, assembly.Malformed)
 	if assembly.ReasonOf(err) == assembly.Limit {
-		return &refusal{http.StatusRequestEntityTooLarge, codes.ResourceExhausted, false, err.Error()}
+		return &Refusal{http.StatusRequestEntityTooLarge, codes.ResourceExhausted, false, err.Error()}
 	}
-	return &refusal{http.StatusBadRequest, codes.InvalidArgument, false, err.Error()}
+	return &Refusal{http.StatusBadRequest, codes.InvalidArgument, false, err.Error()}
 }
 
-// commit applies the whole batch and empties it, or returns a refusal.
-func (r *request) commit(ctx context.Context) *refusal {
-	if r.isEmpty() {
+// Commit applies the whole batch and empties it, or returns a refusal.
+func (r *Request) Commit(ctx context.Context) *Refusal {
+	if r.IsEmpty() {
 		return nil
 	}
 	r.batch.ByEvent = r.byEvent
@@ -182,15 +217,15 @@ func (r *request) commit(ctx context.Context) *refusal {
 }
 
 // apply adds the pending units to the answer and the self-metrics.
-func (r *request) apply(ctx context.Context, accepted int) {
+func (r *Request) apply(ctx context.Context, accepted int) {
 	r.applied.Accepted += accepted
 	r.applied.Rejected += r.pending.Rejected
 	for _, e := range r.pending.Errors {
 		e.position = 0 // the next message begins again
 		r.applied.add(e)
 	}
-	r.pending = answer{}
-	telemetry := r.ingester.telemetry
+	r.pending = Answer{}
+	telemetry := r.ingester.Telemetry
 	if accepted > 0 {
 		telemetry.ReceiverTokenStreamEventsAccepted.Add(ctx, int64(accepted))
 	}
