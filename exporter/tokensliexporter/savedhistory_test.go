@@ -65,7 +65,7 @@ func TestSavedHistory_SkipsDamagedSlots(t *testing.T) {
 		recordOne(engine, time.Now().Add(-time.Duration(3-i)*10*time.Second))
 	}
 	require.NoError(t, s.Save(t.Context(), nil))
-	require.Regexp(t, `^{"dimensions":\["gen_ai.request.model"\],"slots":\[{"Start":\d+,"Width":5}`, string(memory.Values["index"]))
+	require.Regexp(t, `^{"dimensions":\["gen_ai.request.model"\],"slots":\[{"Start":\d+,"Width":5}.*"version":1}$`, string(memory.Values["index"]))
 	var slots []string
 	for key := range memory.Values {
 		if strings.HasPrefix(key, "slot/") {
@@ -79,6 +79,10 @@ func TestSavedHistory_SkipsDamagedSlots(t *testing.T) {
 	require.Equal(t, uint64(1), requestsOf(restored))
 	require.NoError(t, s.Save(t.Context(), nil))
 	require.Len(t, memory.Values, 2, "the damaged slot is deleted")
+	index := string(memory.Values["index"])
+	memory.Values["index"] = []byte(strings.Replace(index, `,"version":1`, "", 1)) // of an earlier build
+	_, restored, _ = openHistory(t, memory)
+	require.Zero(t, requestsOf(restored))
 	memory.Values["index"] = []byte("{")
 	_, restored, _ = openHistory(t, memory)
 	require.Zero(t, requestsOf(restored))

@@ -73,7 +73,7 @@ func TestBudgets_AreStoredUntilTheyExpire(t *testing.T) {
 	b.bad("a")
 	require.NoError(t, b.Save(t.Context(), nil))
 	// The index has AppendKey's bytes in base64. sha256 of these bytes names the entry.
-	require.JSONEq(t, `{"dimensions":["model"],"keys":["AWEA"]}`, string(memory.Values["index"]))
+	require.JSONEq(t, `{"version":1,"dimensions":["model"],"keys":["AWEA"]}`, string(memory.Values["index"]))
 	const entry = "series/16b7de529da4f96b7610c3a1a2b6fe66"
 	require.Contains(t, memory.Values, entry)
 	b.tracker.Expire(time.Now().Add(2 * time.Hour)) // idle: the budget stays
@@ -84,6 +84,18 @@ func TestBudgets_AreStoredUntilTheyExpire(t *testing.T) {
 	require.NotContains(t, memory.Values, entry)
 }
 
+func TestBudgets_StartWithoutThoseOfAnEarlierBuild(t *testing.T) {
+	memory := storagetest.NewMemory()
+	b := restored(t, memory)
+	b.bad("a")
+	require.NoError(t, b.Save(t.Context(), nil))
+	memory.Values["index"] = []byte(`{"dimensions":["model"],"keys":["AWEA"]}`)
+	b = restored(t, memory)
+	require.Empty(t, b.keys())
+	require.Len(t, b.logged.All(), 1)
+	require.Contains(t, b.logged.All()[0].ContextMap()["error"], "another build of tokenpulse wrote the saved budgets")
+}
+
 func TestBudgets_SkipMalformedSeriesKeys(t *testing.T) {
 	memory := storagetest.NewMemory()
 	b := restored(t, memory)
@@ -92,7 +104,7 @@ func TestBudgets_SkipMalformedSeriesKeys(t *testing.T) {
 	for _, malformed := range []budgetKey{"\x01a", "\x01a\x00\x00"} {
 		memory.Values[malformed.entry()] = memory.Values[keyOf("a").entry()]
 	}
-	memory.Values["index"] = []byte(`{"dimensions":["model"],"keys":["AWE=","AWEAAA==","AWEA"]}`)
+	memory.Values["index"] = []byte(`{"version":1,"dimensions":["model"],"keys":["AWE=","AWEAAA==","AWEA"]}`)
 	b = restored(t, memory)
 	require.Equal(t, []string{string(keyOf("a"))}, b.keys())
 	b.tracker.Visit(time.Now(), func(b *slo.Budgets) { require.EqualValues(t, 1, b.Each[0].Recent.Budget.Bad) })
@@ -124,11 +136,12 @@ func TestRound_ReportsRefusedSavesOnceAMinute(t *testing.T) {
 // budget belongs to a series that can be published.
 func FuzzRestore(f *testing.F) {
 	type index struct {
+		Version    int      `json:"version"`
 		Dimensions []string `json:"dimensions"`
 		Keys       [][]byte `json:"keys"`
 	}
 	keys := func(keys ...string) []byte {
-		i := index{Dimensions: []string{"model"}}
+		i := index{Version: 1, Dimensions: []string{"model"}}
 		for _, key := range keys {
 			i.Keys = append(i.Keys, []byte(key))
 		}
@@ -144,8 +157,8 @@ func FuzzRestore(f *testing.F) {
 	f.Add(keys(m), budgets, []byte("notes"))
 	f.Add(keys(m, m, "\x81\x00m\x00", "", "\x01\xff\x00"), budgets, []byte{})
 	f.Add(keys("\xff", m), budgets[:len(budgets)/2], []byte{0})
-	f.Add([]byte(`{"dimensions":["other"],"keys":["AW0A"]}`), budgets, []byte{})
-	f.Add([]byte(`{"dimensions":["model"],"keys":[null,7]}`), []byte{}, []byte{})
+	f.Add([]byte(`{"version":1,"dimensions":["other"],"keys":["AW0A"]}`), budgets, []byte{})
+	f.Add([]byte(`{"version":1,"dimensions":["model"],"keys":[null,7]}`), []byte{}, []byte{})
 	f.Fuzz(func(t *testing.T, storedIndex, stored, notes []byte) {
 		memory := storagetest.NewMemory()
 		memory.Values["index"], memory.Values["notes"] = storedIndex, notes

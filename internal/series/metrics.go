@@ -25,33 +25,22 @@ var (
 )
 
 // Count is one of the sums that each series has over all outcomes: first those of numbers.Sums, then those
-// that Unmeasured returns, and those that Failed returns. Stored histories have them in this order. So sums that
-// were added later, those from the index appended on, are behind the others.
+// that Unmeasured returns, and those that Failed returns. Stored histories have them in this order: whoever changes
+// it changes the version of storageclient, too.
 type Count uint8
 
 const (
-	appended   = 6
-	unmeasured = Count(appended)
-	failed     = unmeasured + Count(len(names.UnmeasuredIndicators)*firstReasons)
-	last       = failed + Count(len(names.FailureCauses))
-	later      = last + Count(len(numbers.Sums)) - appended
-	counts     = later + Count(len(names.UnmeasuredIndicators)*(len(names.UnmeasuredReasons)-firstReasons))
+	unmeasured = Count(len(numbers.Sums))
+	failed     = unmeasured + Count(len(names.UnmeasuredIndicators)*len(names.UnmeasuredReasons))
+	counts     = failed + Count(len(names.FailureCauses))
 )
-
-// firstReasons is the number of names.UnmeasuredReasons that stored histories had first. The counts of reasons that
-// were added later are behind all others. reasonPlaces has the place of each reason in this order.
-const firstReasons = 7
-
-var reasonPlaces = [len(names.UnmeasuredReasons)]int{0, 1, 7, 2, 8, 3, 4, 5, 6}
 
 // CountOf returns the sum of one of numbers.Sums.
 func CountOf(id numbers.ID) Count { return countOf[id] }
 
 var countOf = func() (index [numbers.Count]Count) {
 	for i, id := range numbers.Sums {
-		if index[id] = Count(i); i >= appended {
-			index[id] += last - appended
-		}
+		index[id] = Count(i)
 	}
 	return index
 }()
@@ -59,11 +48,7 @@ var countOf = func() (index [numbers.Count]Count) {
 // Unmeasured returns the count of requests without an indicator for a reason: indices of
 // names.UnmeasuredIndicators and names.UnmeasuredReasons.
 func Unmeasured(indicator, reason int) Count {
-	place := reasonPlaces[reason]
-	if place >= firstReasons {
-		return later + Count(indicator*(len(names.UnmeasuredReasons)-firstReasons)+place-firstReasons)
-	}
-	return unmeasured + Count(indicator*firstReasons+place)
+	return unmeasured + Count(indicator*len(names.UnmeasuredReasons)+reason)
 }
 
 // Failed returns the count of failed requests with a cause.

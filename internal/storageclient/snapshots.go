@@ -67,7 +67,7 @@ func OpenSnapshots[K, V comparable](
 	case errors.Is(err, ErrNoAnswer):
 		return nil, nil, fmt.Errorf("`storage` %q cannot be read: %w", *extension, err)
 	case err != nil:
-		logger.Error(values.Unreadable+"; if this repeats, check the storage extension and its disk", zap.Error(err))
+		logger.Error(values.Unreadable+"; if this repeats, check the storage extension and its disk", zap.Stringer("storage", extension), zap.Error(err))
 	}
 	return s, notes, nil
 }
@@ -78,18 +78,21 @@ const (
 	notesEntry = "notes"
 )
 
-// readIndex returns the keys of an index, and the dimensions of their series.
-func (v *Values[K, V]) readIndex(encoded []byte) (keys []K, dimensions []string, err error) {
+// version is that of the encoding of all values. Builds before version 0.1.0 wrote none.
+const version = 1
+
+// readIndex returns the version and the keys of an index, and the dimensions of their series.
+func (v *Values[K, V]) readIndex(encoded []byte) (written int, keys []K, dimensions []string, err error) {
 	var index map[string]json.RawMessage
 	if err := json.Unmarshal(encoded, &index); err != nil {
-		return nil, nil, err
+		return 0, nil, nil, err
 	}
-	for name, into := range map[string]any{v.Keys: &keys, "dimensions": &dimensions} {
-		if list := index[name]; list != nil {
-			err = errors.Join(err, json.Unmarshal(list, into))
+	for name, into := range map[string]any{"version": &written, v.Keys: &keys, "dimensions": &dimensions} {
+		if value := index[name]; value != nil {
+			err = errors.Join(err, json.Unmarshal(value, into))
 		}
 	}
-	return keys, dimensions, err
+	return written, keys, dimensions, err
 }
 
 // restore returns the notes, unless they belong to other series.
@@ -102,7 +105,7 @@ func (s *Snapshots[K, V]) restore(ctx context.Context) (notes []byte, err error)
 	if index.Value == nil {
 		return nil, nil
 	}
-	keys, dimensions, err := s.values.readIndex(index.Value)
+	written, keys, dimensions, err := s.values.readIndex(index.Value)
 	if err != nil {
 		s.reindex = true
 		return nil, err
@@ -114,6 +117,10 @@ func (s *Snapshots[K, V]) restore(ctx context.Context) (notes []byte, err error)
 		entries = append(entries, storage.GetOperation(s.values.Entry(key)))
 	}
 	s.reindex = len(s.stored) < len(keys) // a damaged index has a key twice
+	if written != version {
+		s.reindex = true
+		return nil, fmt.Errorf("another build of tokenpulse wrote the saved %s: start without them, they are replaced", s.values.Name)
+	}
 	if !slices.Equal(dimensions, s.values.Dimensions) {
 		s.reindex = true // series may have the same keys as before
 		return nil, fmt.Errorf("`dimensions` have changed: the saved %s belong to other series", s.values.Name)
@@ -176,7 +183,7 @@ func (s *Snapshots[K, V]) changes() (changes []*storage.Operation, held map[K]V,
 	if !reindex {
 		return changes, held, nil
 	}
-	index, err := json.Marshal(map[string]any{"dimensions": s.values.Dimensions, s.values.Keys: keys})
+	index, err := json.Marshal(map[string]any{"version": version, "dimensions": s.values.Dimensions, s.values.Keys: keys})
 	return append(changes, storage.SetOperation(indexEntry, index)), held, err
 }
 

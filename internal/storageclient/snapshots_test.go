@@ -169,13 +169,37 @@ func TestOpen_SkipsUnreadableEntries(t *testing.T) {
 	require.NoError(t, o.Save(t.Context(), nil))
 	require.Equal(t, []string{"count/c", "index"}, slices.Sorted(maps.Keys(memory.Values)), "unreadable entries are deleted")
 
-	for _, damaged := range []string{"no index", `{"names":[7],"dimensions":["model"]}`, `{"names":["c"],"dimensions":"model"}`, `[]`} {
+	for _, damaged := range []string{"no index", `{"version":1,"names":[7],"dimensions":["model"]}`, `{"version":1,"names":["c"],"dimensions":"model"}`, `[]`} {
 		memory.Values["index"] = []byte(damaged)
 		o = open(t, memory, "model")
 		require.Empty(t, o.counts)
 		require.Equal(t, 1, o.logged.Len())
 		require.NoError(t, o.Save(t.Context(), nil))
-		require.JSONEq(t, `{"names":null,"dimensions":["model"]}`, string(memory.Values["index"]), "the next save replaces a damaged index")
+		require.JSONEq(t, `{"version":1,"names":null,"dimensions":["model"]}`, string(memory.Values["index"]), "the next save replaces a damaged index")
+	}
+}
+
+// Builds before version 0.1.0 wrote no version.
+func TestOpen_StartsWithoutWhatAnotherBuildWrote(t *testing.T) {
+	for name, index := range map[string]string{
+		"earlier": `{"names":["a"],"dimensions":["model"]}`,
+		"later":   `{"version":2,"names":["a"],"dimensions":["model"]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			memory := storagetest.NewMemory()
+			memory.Values["index"], memory.Values["count/a"], memory.Values["notes"] = []byte(index), []byte("1"), []byte("note")
+			o := open(t, memory, "model")
+			require.Empty(t, o.counts)
+			require.Nil(t, o.notes)
+			require.Equal(t, 1, o.logged.Len())
+			logged := o.logged.All()[0].ContextMap()
+			require.Equal(t, "file_storage", logged["storage"])
+			require.Equal(t, "another build of tokenpulse wrote the saved counts: start without them, they are replaced", logged["error"])
+			o.counts["b"] = 2
+			require.NoError(t, o.Save(t.Context(), nil))
+			require.NotContains(t, memory.Values, "count/a")
+			require.Equal(t, counts{"b": 2}, open(t, memory, "model").counts)
+		})
 	}
 }
 
