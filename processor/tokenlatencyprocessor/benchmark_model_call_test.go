@@ -13,6 +13,8 @@ import (
 	"go.opentelemetry.io/collector/processor/processortest"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
+	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/testenv/golden"
 )
@@ -65,6 +67,38 @@ func BenchmarkModelCall(b *testing.B) {
 			for _, span := range spansOf(sink.AllTraces()[0]) {
 				v, _ := span.Attributes().Get(names.Source)
 				require.Equal(b, source, v.Str())
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/spansEach, "ns/span")
+		})
+	}
+}
+
+// BenchmarkVerdicts annotates and judges batches of an engine's spans, by the verdict of three SLOs.
+// The measurement excludes copying the batches.
+func BenchmarkVerdicts(b *testing.B) {
+	const spansEach = 100
+	ready := modelCalls(b, spansEach)[names.SourceVLLM]
+	for _, test := range []struct{ verdicts, threshold string }{{"none", ""}, {"met", "1h"}, {"breached", "1ns"}} {
+		b.Run(test.verdicts, func(b *testing.B) {
+			cfg := annotate.DefaultConfig()
+			for _, indicator := range []string{"time_to_first_token", "request.duration", "queue.duration"} {
+				if test.threshold != "" {
+					cfg.SLOs = append(cfg.SLOs, judge.SLOConfig{Name: "chat-" + indicator, Indicator: indicator, Threshold: test.threshold})
+				}
+			}
+			p, sink := newProcessor(b, processortest.NewNopSettings(typ), cfg)
+			b.ReportAllocs()
+			for b.Loop() {
+				b.StopTimer()
+				sink.Reset()
+				traces := ptrace.NewTraces()
+				ready.CopyTo(traces)
+				b.StartTimer()
+				require.NoError(b, p.ConsumeTraces(b.Context(), traces))
+			}
+			for _, span := range spansOf(sink.AllTraces()[0]) {
+				list, _ := attributes.Listed(span.Attributes(), names.SLOPrefix+test.verdicts)
+				require.Equal(b, test.threshold != "", list != pcommon.Slice{} && list.Len() == 3)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/spansEach, "ns/span")
 		})
