@@ -13,7 +13,6 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
-	"github.com/tokenpulse/tokenpulse/internal/slo"
 	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
@@ -39,17 +38,17 @@ type Annotator struct {
 	events       bool
 	sources      []string // by reader
 	encoded      []byte   // buffer for one sketch
-	// added is the largest number of attributes that Annotate added to a span, and verdicts how
-	// many the rules usually add. Slots for all of them are allocated at once.
+	// added and verdicts are the largest numbers of attributes that Annotate and the rules added to a
+	// span. Slots for all of them are allocated at once.
 	added, verdicts int
 }
 
+// maxVerdicts limits the slots for verdicts on each span, which only spans with many breaches use.
+const maxVerdicts = 16
+
 // NewAnnotator returns an annotator that keeps the timeline if the settings ask for it.
 func NewAnnotator(cfg *Config) *Annotator {
-	return &Annotator{
-		dropTimeline: cfg.Timeline == TimelineDrop, events: cfg.Events, sources: source.Names(),
-		verdicts: min(len(cfg.SLOs), int(slo.Verdicts)),
-	}
+	return &Annotator{dropTimeline: cfg.Timeline == TimelineDrop, events: cfg.Events, sources: source.Names()}
 }
 
 // Annotate writes a latency. It removes derived attributes that the span already carries, so that a
@@ -68,6 +67,9 @@ func (a *Annotator) Annotate(attributes pcommon.Map, observed *source.Observatio
 	a.Write(attributes, observed, derived)
 	a.added = max(a.added, attributes.Len()-before)
 }
+
+// Expect takes the number of attributes that the rules added to a span.
+func (a *Annotator) Expect(verdicts int) { a.verdicts = max(a.verdicts, min(verdicts, maxVerdicts)) }
 
 // Write is Annotate for a new span, which has none of the derived attributes.
 func (a *Annotator) Write(attributes pcommon.Map, observed *source.Observation, derived *latency.Latency) {

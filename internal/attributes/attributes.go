@@ -17,10 +17,11 @@ func Text(attributes pcommon.Map, name string) string {
 
 // List returns an attribute as a list. It creates a missing one, and replaces one of another type.
 func List(attributes pcommon.Map, name string) pcommon.Slice {
-	if existing, ok := Listed(attributes, name); ok {
-		return existing
+	v, _ := attributes.GetOrPutEmpty(name)
+	if v.Type() != pcommon.ValueTypeSlice {
+		return v.SetEmptySlice()
 	}
-	return attributes.PutEmptySlice(name)
+	return v.Slice()
 }
 
 // Listed returns an attribute that is a list, and false if it is missing or of another type.

@@ -19,15 +19,23 @@ const MaxNumber = 1 << 53
 // Measured returns a number that a token_latency processor wrote. It is unknown unless it is between
 // 0 and MaxNumber.
 func Measured(attributes pcommon.Map, name string) latency.Measure {
-	v, ok := attributes.Get(name)
+	n, ok := Plausible(attributes, name)
 	if !ok {
 		return latency.Measure{}
 	}
-	n, ok := Number(v)
-	if !ok || !(n >= 0 && n <= MaxNumber) {
-		return latency.Measure{}
-	}
 	return latency.Measure{Value: n, Known: true, Estimated: isEstimated(attributes, name)}
+}
+
+// Plausible returns the number of Measured without whether it is an estimate.
+func Plausible(attributes pcommon.Map, name string) (n float64, known bool) {
+	v, ok := attributes.Get(name)
+	if !ok {
+		return 0, false
+	}
+	if n, ok = Number(v); !ok || !(n >= 0 && n <= MaxNumber) {
+		return 0, false
+	}
+	return n, true
 }
 
 // PutMeasure writes a number, and adds it to the list of estimates or removes it.

@@ -151,7 +151,7 @@ func TestBound_VerdictsEqualThoseOfTheSpan(t *testing.T) {
 			span.Attributes().PutStr(names.Cut, names.CutCollector)
 		}
 		verdicts := bound.Judge(nil, &request)
-		rules.JudgeSpan(span, resource)
+		judge.NewSpanJudge(rules).Judge(span, resource)
 
 		actual := map[string][]any{}
 		for _, v := range verdicts {

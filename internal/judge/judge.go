@@ -32,6 +32,7 @@ type Verdict struct {
 	Verdict   slo.Verdict
 	Indicator string  // without the prefix "tokenpulse."
 	Threshold float64 // 0 for the outcome, which has none
+	attribute string  // names.SLOVerdictPrefix and the name
 }
 
 // Judge appends the verdict of each SLO on requests that applies to the request, and counts the

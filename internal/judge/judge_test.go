@@ -69,7 +69,7 @@ func TestVerdict_BreachCarriesIndicatorAndThreshold(t *testing.T) {
 		names.SLOBreachedIndicator: "of another type", // replaced
 	}))
 	for range 2 { // a second processor, with the same SLOs, changes nothing
-		rules.JudgeSpan(span, pcommon.NewMap())
+		judge.NewSpanJudge(rules).Judge(span, pcommon.NewMap())
 		require.Equal(t, []any{"ttft"}, verdictsOn(span)[names.SLOMet])
 		require.Equal(t, []any{"tpot", "stalls", "duration"}, verdictsOn(span)[names.SLOBreached])
 		attributes := span.Attributes().AsRaw()
@@ -79,7 +79,7 @@ func TestVerdict_BreachCarriesIndicatorAndThreshold(t *testing.T) {
 	span.Attributes().PutDouble("tokenpulse.time_per_output_token", 0.01)
 	span.Attributes().PutInt("tokenpulse.stall.count", 0)
 	span.Attributes().PutDouble("tokenpulse.request.duration", 1)
-	rules.JudgeSpan(span, pcommon.NewMap())
+	judge.NewSpanJudge(rules).Judge(span, pcommon.NewMap())
 	for _, gone := range []string{names.SLOBreached, names.SLOBreachedIndicator, names.SLOBreachedThreshold} {
 		require.NotContains(t, span.Attributes().AsRaw(), gone)
 	}
@@ -119,7 +119,7 @@ func TestVerdict_HasAnAttributeOfItsOwn(t *testing.T) {
 			"tokenpulse.trace.time_to_answer": 2.0, names.TraceCalls: 1,
 		}))
 		for _, verdicts := range expected {
-			rules.JudgeSpan(span, pcommon.NewMap())
+			judge.NewSpanJudge(rules).Judge(span, pcommon.NewMap())
 			verdicts[names.SLOVerdictPrefix+"theirs"] = "breached"
 			written := span.Attributes().AsRaw()
 			maps.DeleteFunc(written, func(name string, _ any) bool { return !strings.HasPrefix(name, names.SLOVerdictPrefix) })
@@ -159,7 +159,7 @@ func TestVerdict_OnUndefinedSLOsIsKept(t *testing.T) {
 			require.NoError(t, span.Attributes().FromRaw(test.before))
 			span.Attributes().PutStr(names.Source, "tokenpulse")
 			span.Attributes().PutDouble("tokenpulse.time_to_first_token", 2)
-			rules.JudgeSpan(span, pcommon.NewMap())
+			judge.NewSpanJudge(rules).Judge(span, pcommon.NewMap())
 			for list, ours := range map[string]any{names.SLOBreached: "ours", names.SLOBreachedIndicator: "time_to_first_token", names.SLOBreachedThreshold: 1.0} {
 				before, _ := test.expected[list].([]any)
 				test.expected[list] = append(before, ours)

@@ -30,6 +30,7 @@ type Rules struct {
 // rule is an SLOConfig, ready to judge requests.
 type rule struct {
 	name               string
+	verdictAttribute   string     // names.SLOVerdictPrefix and the name
 	attribute          string     // of the indicator
 	indicator          numbers.ID // unless the attribute is names.Outcome
 	threshold          float64    // 0 for the outcome, which has none
@@ -48,13 +49,13 @@ type matcher struct {
 	limits    *Range
 }
 
-// NewRules expects valid configurations. If detailed is true, JudgeSpan gives each verdict an attribute of
-// its own, otherwise only each breach.
+// NewRules expects valid configurations. If detailed is true, a SpanJudge gives each verdict an attribute
+// of its own, otherwise only each breach.
 func NewRules(configs []SLOConfig, detailed bool) (*Rules, error) {
 	rules := &Rules{defined: map[string]bool{}, detailed: detailed}
 	for i := range configs {
 		c := &configs[i]
-		r := rule{name: c.Name, attribute: names.Prefix + c.Indicator, thresholdAttribute: c.ThresholdAttribute, use: new(use)}
+		r := rule{name: c.Name, verdictAttribute: names.SLOVerdictPrefix + c.Name, attribute: names.Prefix + c.Indicator, thresholdAttribute: c.ThresholdAttribute, use: new(use)}
 		r.indicator = byAttribute[r.attribute]
 		if c.ClientErrors == names.VerdictBad {
 			r.clientErrors = slo.Bad
@@ -117,7 +118,7 @@ func (r *rule) verdictOn(request Subject) Verdict {
 	case !request.Cut():
 		verdict = r.judge(request, threshold)
 	}
-	return Verdict{r.name, verdict, strings.TrimPrefix(r.attribute, names.Prefix), threshold}
+	return Verdict{r.name, verdict, strings.TrimPrefix(r.attribute, names.Prefix), threshold, r.verdictAttribute}
 }
 
 func (r *rule) judge(request Subject, threshold float64) slo.Verdict {

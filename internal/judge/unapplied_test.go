@@ -41,7 +41,7 @@ func (u *Unapplied) judgeEach(models ...string) {
 		span := ptrace.NewSpan()
 		span.Attributes().PutStr(names.Source, names.SourceTokenStream)
 		span.Attributes().PutStr(names.GenAIRequestModel, model)
-		u.rules.JudgeSpan(span, pcommon.NewMap())
+		NewSpanJudge(u.rules).Judge(span, pcommon.NewMap())
 	}
 	u.Inspect()
 }

@@ -24,18 +24,38 @@ var verdictValues = [slo.Verdicts]string{
 // breachedNames are the lists with an entry for each SLO breached, in the same order.
 var breachedNames = [...]string{names.SLOBreached, names.SLOBreachedIndicator, names.SLOBreachedThreshold}
 
-// putVerdict adds an SLO to the list of its verdict. For a breach it also adds the indicator and the
-// threshold, which is empty for the outcome.
-func (r *Rules) putVerdict(own pcommon.Map, v Verdict) {
-	if v.Verdict == slo.Bad || r.detailed {
-		own.PutStr(names.SLOVerdictPrefix+v.SLO, verdictValues[v.Verdict])
+// putVerdicts adds each SLO to the list of its verdict. For a breach it also adds the indicator and the
+// threshold, which is empty for the outcome. Each breach has an attribute of its own, if detailed is true
+// each verdict.
+func putVerdicts(own pcommon.Map, verdicts []Verdict, detailed bool) {
+	var count [slo.Verdicts]int
+	for i := range verdicts {
+		count[verdicts[i].Verdict]++
 	}
-	attributes.List(own, verdictNames[v.Verdict]).AppendEmpty().SetStr(v.SLO)
-	if v.Verdict == slo.Bad {
-		attributes.List(own, names.SLOBreachedIndicator).AppendEmpty().SetStr(v.Indicator)
-		entry := attributes.List(own, names.SLOBreachedThreshold).AppendEmpty()
+	put := func(name string, verdict slo.Verdict, set func(entry pcommon.Value, v *Verdict)) {
+		if count[verdict] == 0 {
+			return
+		}
+		list := attributes.List(own, name)
+		list.EnsureCapacity(list.Len() + count[verdict])
+		for i := range verdicts {
+			if verdicts[i].Verdict == verdict {
+				set(list.AppendEmpty(), &verdicts[i])
+			}
+		}
+	}
+	for verdict, name := range verdictNames {
+		put(name, slo.Verdict(verdict), func(entry pcommon.Value, v *Verdict) { entry.SetStr(v.SLO) })
+	}
+	put(names.SLOBreachedIndicator, slo.Bad, func(entry pcommon.Value, v *Verdict) { entry.SetStr(v.Indicator) })
+	put(names.SLOBreachedThreshold, slo.Bad, func(entry pcommon.Value, v *Verdict) {
 		if names.Prefix+v.Indicator != names.Outcome {
 			entry.SetDouble(v.Threshold)
+		}
+	})
+	for i := range verdicts {
+		if v := &verdicts[i]; v.Verdict == slo.Bad || detailed {
+			own.PutStr(v.attribute, verdictValues[v.Verdict])
 		}
 	}
 }

@@ -46,6 +46,7 @@ type worker struct {
 	derived   latency.Latency     // likewise
 	begins    begins              // of the current scope
 	annotator *annotate.Annotator
+	judge     *judge.SpanJudge
 	tree      tree
 	tally     tally
 }
@@ -70,6 +71,7 @@ func newTokenLatency(set component.TelemetrySettings, cfg *Config) (*tokenLatenc
 			return &worker{
 				analyzer:  latency.NewAnalyzer(options),
 				annotator: annotate.NewAnnotator(cfg),
+				judge:     judge.NewSpanJudge(rules),
 				tree:      tree{writesDecodeShare: cfg.Writes(numbers.DecodeShare)},
 				tally:     newTally(),
 			}
@@ -104,7 +106,7 @@ func (p *tokenLatency) processTraces(ctx context.Context, traces ptrace.Traces) 
 		p.processTree(w, traces)
 	}
 	if p.rules.Any() {
-		p.judge(traces)
+		judgeAll(w, traces)
 		p.unapplied.Inspect()
 	}
 	p.telemetry.report(ctx, &w.tally)
@@ -170,13 +172,13 @@ func (p *tokenLatency) processTree(w *worker, traces ptrace.Traces) {
 	}
 }
 
-// judge writes the verdicts on every model call and every root span that was rolled up.
-func (p *tokenLatency) judge(traces ptrace.Traces) {
+// judgeAll writes the verdicts on every model call and every root span that was rolled up.
+func judgeAll(w *worker, traces ptrace.Traces) {
 	for _, resourceSpans := range traces.ResourceSpans().All() {
 		resource := resourceSpans.Resource().Attributes()
 		for _, scopeSpans := range resourceSpans.ScopeSpans().All() {
 			for _, span := range scopeSpans.Spans().All() {
-				p.rules.JudgeSpan(span, resource)
+				w.annotator.Expect(w.judge.Judge(span, resource))
 			}
 		}
 	}

@@ -77,7 +77,7 @@ func (p *throughSpans) record(ctx context.Context, finished []assembly.Finished)
 		for _, scope := range resource.ScopeSpans().All() {
 			for _, span := range scope.Spans().All() {
 				p.annotate(scope.Scope().Name(), span)
-				p.rules.JudgeSpan(span, resource.Resource().Attributes())
+				judge.NewSpanJudge(p.rules).Judge(span, resource.Resource().Attributes())
 			}
 		}
 	}

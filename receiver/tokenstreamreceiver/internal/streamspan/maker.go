@@ -53,6 +53,7 @@ type Maker struct {
 	observer  source.Observer
 	analyzer  *latency.Analyzer   // nil if spans get timelines
 	annotator *annotate.Annotator // nil if spans get timelines
+	judge     *judge.SpanJudge    // likewise
 	encoded   []byte              // buffer for one timeline
 	// added is the largest number of attributes that a span had besides those of its sender.
 	added int
@@ -69,6 +70,7 @@ func New(s *Settings) *Maker {
 	m := &Maker{Settings: *s}
 	if s.Latency != nil {
 		m.analyzer, m.annotator = latency.NewAnalyzer(s.Latency.Options()), annotate.NewAnnotator(s.Latency)
+		m.judge = judge.NewSpanJudge(s.Rules)
 	}
 	return m
 }

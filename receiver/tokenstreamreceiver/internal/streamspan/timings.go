@@ -48,7 +48,7 @@ func (m *Maker) writeTimings(span ptrace.Span, resource pcommon.Map, tally *late
 		attributes.PutEmptyBytes(names.Timeline).FromRaw(m.encode())
 	}
 	if m.Rules.Any() {
-		m.Rules.JudgeSpan(span, resource)
+		m.judge.Judge(span, resource)
 	}
 }
 
