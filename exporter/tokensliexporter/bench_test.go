@@ -5,6 +5,7 @@ package tokensliexporter
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -94,6 +95,53 @@ func benchmarkConsume(b *testing.B, e *tokenSLI) {
 func BenchmarkConsume(b *testing.B) {
 	e, _ := unstarted(b, nil)
 	benchmarkConsume(b, e)
+}
+
+// BenchmarkVerdicts records batches of an engine's spans, by the verdict of three SLOs on each.
+func BenchmarkVerdicts(b *testing.B) {
+	const spans = 100
+	slos := []any{"chat-ttft", "chat-tpot", "chat-duration"}
+	for name, verdicts := range map[string]map[string]any{
+		"none": {}, "met": {"tokenpulse.slo.met": slos},
+		"breached": {
+			"tokenpulse.slo.breached":           slos,
+			"tokenpulse.slo.breached.indicator": []any{"time_to_first_token", "time_per_output_token", "request.duration"},
+			"tokenpulse.slo.breached.threshold": []any{0.1, 0.01, 1.0},
+			"tokenpulse.slo.verdict.chat-ttft":  "breached", "tokenpulse.slo.verdict.chat-tpot": "breached", "tokenpulse.slo.verdict.chat-duration": "breached",
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			e, _ := unstarted(b, nil)
+			var attributes []map[string]any
+			for i := range spans {
+				span := map[string]any{
+					"gen_ai.latency.time_in_queue": 0.05, "gen_ai.latency.time_to_first_token": 0.25, "gen_ai.latency.e2e": 4.25,
+					"gen_ai.latency.time_in_model_prefill": 0.15, "gen_ai.latency.time_in_model_decode": 4.0, "gen_ai.latency.time_in_model_inference": 4.15,
+					"gen_ai.usage.prompt_tokens": 17, "gen_ai.usage.completion_tokens": 201, "gen_ai.request.id": fmt.Sprint("chatcmpl-", i),
+					"tokenpulse.source": "vllm", "tokenpulse.vantage": "engine", "tokenpulse.outcome": "success",
+					"tokenpulse.request.duration": 4.25, "tokenpulse.time_to_first_token": 0.25, "tokenpulse.time_per_output_token": 0.02,
+					"tokenpulse.queue.duration": 0.05, "tokenpulse.prefill.duration": 0.15, "tokenpulse.decode.duration": 4.0, "tokenpulse.decode.share": 0.96,
+					"gen_ai.usage.input_tokens": 17, "gen_ai.usage.output_tokens": 201,
+				}
+				maps.Copy(span, verdicts)
+				attributes = append(attributes, span)
+			}
+			traces := batch(attributes...)
+			b.ReportAllocs()
+			for b.Loop() {
+				b.StopTimer()
+				again(traces)
+				b.StartTimer()
+				if err := e.consume(b.Context(), traces); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*spans), "ns/span")
+			if got := e.published(b, "tokenpulse_slo_requests_total"); (got > 0) != (len(verdicts) > 0) {
+				b.Fatalf("%v verdicts published", got)
+			}
+		})
+	}
 }
 
 // BenchmarkConsumeWhileScraped does the same with ten scrapes per second.
