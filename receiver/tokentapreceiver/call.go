@@ -70,8 +70,8 @@ func (c *call) End(o llmstream.Observation, end int64) {
 	if c.dropped > 0 {
 		telemetry.ReceiverTokenTapChunksDropped.Add(background, c.dropped)
 	}
-	if o.Evicted {
-		telemetry.ReceiverTokenTapResponsesEvicted.Add(background, 1)
+	if e.limit != "" {
+		telemetry.ReceiverTokenTapExchangesCut.Add(background, 1, diagnostics.Label("limit", e.limit))
 	}
 	d.count(e.unparsed)
 	if d.panicked.Load() { // which is counted once for the exchange

@@ -249,7 +249,7 @@ func TestConnection_CountsWhatIsBeyondItsLimits(t *testing.T) {
 		require.Equal(t, i >= 16, all["tokenpulse.start.unseen"] != nil, i)
 	}
 	require.EqualValues(t, 2, p.counter("requests_unobserved"))
-	require.EqualValues(t, 2, p.counter("responses_evicted"))
+	require.Equal(t, map[string]int64{"open_responses": 2}, p.counterBy("limit", "exchanges_cut"))
 }
 
 // observeUpgrade returns an exchange that asks for an upgrade.
@@ -350,6 +350,7 @@ func TestConnection_ReleasesItsMemoryAtTheLimitOfTime(t *testing.T) {
 	all := attributesOf(p.span())
 	require.Equal(t, "incomplete", all["tokenpulse.outcome"])
 	require.Equal(t, "collector", all["tokenpulse.cut"])
+	require.Equal(t, map[string]int64{"max_stream_duration": 1}, p.counterBy("limit", "exchanges_cut"))
 	go func() { _, _ = connection.Write(frame(responseCreate, true)) }()
 	got := make([]byte, len(frame(responseCreate, true)))
 	_, err = io.ReadFull(upstream, got)

@@ -108,7 +108,6 @@ func (d *decoding) observe(f func()) {
 func (d *decoding) expire() {
 	d.observe(func() {
 		d.answered.expired = true
-		d.receiver.telemetry.ReceiverTokenTapStreamsExpired.Add(context.Background(), 1)
 		d.end()
 	})
 }

@@ -29,13 +29,20 @@ const (
 	partPanic  = "panic"
 )
 
+// Values of limit.
+const (
+	limitStreamDuration = "max_stream_duration"
+	limitOpenResponses  = "open_responses" // on a connection
+)
+
 // ending is how a call ended.
 type ending struct {
 	outcome string
 	// kind is the error.type, or empty.
 	kind string
-	// cut is set if the receiver ended the call or its observation.
-	cut bool
+	// cut is set if the receiver ended the call or its observation, limit if it did so at a limit.
+	cut   bool
+	limit string
 	// unparsed says what could not be read.
 	unparsed []string
 }
@@ -62,7 +69,11 @@ func (d *decoding) ending(o *llmstream.Observation, refused bool) (e ending) {
 	case !refused && d.isUnexpected(o):
 		facts.Reported, facts.ErrorType = names.OutcomeError, outcome.UnexpectedAnswer
 	case o.Ended:
-	case o.Evicted, d.answered.expired, d.receiver.closing.Load():
+	case o.Evicted:
+		facts.Reported, e.cut, e.limit = names.OutcomeIncomplete, true, limitOpenResponses
+	case d.answered.expired:
+		facts.Reported, e.cut, e.limit = names.OutcomeIncomplete, true, limitStreamDuration
+	case d.receiver.closing.Load():
 		facts.Reported, e.cut = names.OutcomeIncomplete, true
 	case d.clientGone():
 		facts.Reported = names.OutcomeCancelled

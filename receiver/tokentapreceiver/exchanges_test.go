@@ -16,8 +16,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/ptrace"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/source"
@@ -140,21 +138,7 @@ func TestExchanges_AgreeWithTheDerivedOutcome(t *testing.T) {
 					require.Equal(t, "no_token", l.Absences[0].String())
 				}
 			}
-			counted := map[string]int64{}
-			if finished, err := p.telemetry.GetMetric("otelcol_receiver_token_tap_exchanges_finished"); err == nil {
-				counted = byLabel(finished, "outcome")
-			}
-			require.Equal(t, derived, counted)
+			require.Equal(t, derived, p.counterBy("outcome", "exchanges_finished"))
 		})
 	}
-}
-
-// byLabel returns the values of a counter by one of its attributes.
-func byLabel(metric metricdata.Metrics, name attribute.Key) map[string]int64 {
-	values := map[string]int64{}
-	for _, point := range metric.Data.(metricdata.Sum[int64]).DataPoints {
-		value, _ := point.Attributes.Value(name)
-		values[value.AsString()] += point.Value
-	}
-	return values
 }

@@ -21,6 +21,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receivertest"
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
@@ -163,12 +164,25 @@ func arrivals(t *testing.T, span ptrace.Span) (times []int64, tokens int) {
 
 // counter returns the sum of a self-metric over its data points.
 func (p *tap) counter(name string) (sum int64) {
+	for _, value := range p.counterBy("", name) {
+		sum += value
+	}
+	return sum
+}
+
+// counterBy returns the values of a self-metric by one of its attributes.
+func (p *tap) counterBy(label attribute.Key, name string) map[string]int64 {
 	p.t.Helper()
+	values := map[string]int64{}
 	metric, err := p.telemetry.GetMetric("otelcol_receiver_token_tap_" + name)
 	if err != nil {
-		return 0
+		return values // nothing was counted
 	}
-	return total(metric)
+	for _, point := range metric.Data.(metricdata.Sum[int64]).DataPoints {
+		value, _ := point.Attributes.Value(label)
+		values[value.AsString()] += point.Value
+	}
+	return values
 }
 
 const (
@@ -209,13 +223,6 @@ func numbered(bytes int) string {
 		fmt.Fprintf(&text, "%d,", i)
 	}
 	return text.String()[:bytes]
-}
-
-func total(metric metricdata.Metrics) (sum int64) {
-	for _, point := range metric.Data.(metricdata.Sum[int64]).DataPoints {
-		sum += point.Value
-	}
-	return sum
 }
 
 // beginChat begins an exchange whose answer the test decodes.

@@ -134,7 +134,7 @@ func TestLimits_StreamDuration(t *testing.T) {
 			require.Equal(t, "incomplete", all["tokenpulse.outcome"])
 			require.Equal(t, "collector", all["tokenpulse.cut"])
 			require.NotContains(t, all, "tokenpulse.tap.unparsed")
-			require.EqualValues(t, 1, p.counter("streams_expired"))
+			require.Equal(t, map[string]int64{"max_stream_duration": 1}, p.counterBy("limit", "exchanges_cut"))
 			require.Zero(t, p.receiver.open.Load())
 			end()
 			require.Equal(t, sent+chatAnswer(1), <-answer)

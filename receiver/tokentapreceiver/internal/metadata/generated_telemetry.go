@@ -29,6 +29,7 @@ type TelemetryBuilder struct {
 	mu                                    sync.Mutex
 	registrations                         []metric.Registration
 	ReceiverTokenTapChunksDropped         metric.Int64Counter
+	ReceiverTokenTapExchangesCut          metric.Int64Counter
 	ReceiverTokenTapExchangesFinished     metric.Int64Counter
 	ReceiverTokenTapExchangesRejected     metric.Int64Counter
 	ReceiverTokenTapExchangesUnobserved   metric.Int64Counter
@@ -39,10 +40,8 @@ type TelemetryBuilder struct {
 	ReceiverTokenTapQueueSize             metric.Int64ObservableGauge
 	ReceiverTokenTapRequestsTruncated     metric.Int64Counter
 	ReceiverTokenTapRequestsUnobserved    metric.Int64Counter
-	ReceiverTokenTapResponsesEvicted      metric.Int64Counter
 	ReceiverTokenTapResponsesForgotten    metric.Int64Counter
 	ReceiverTokenTapSpansDropped          metric.Int64Counter
-	ReceiverTokenTapStreamsExpired        metric.Int64Counter
 	ReceiverTokenTapStreamsLimit          metric.Int64ObservableGauge
 	ReceiverTokenTapStreamsOpen           metric.Int64ObservableGauge
 	ReceiverTokenTapUnparsed              metric.Int64Counter
@@ -183,6 +182,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{chunk}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ReceiverTokenTapExchangesCut, err = builder.meter.Int64Counter(
+		"otelcol_receiver_token_tap_exchanges_cut",
+		metric.WithDescription("Exchanges, and responses on WebSocket connections, whose span was sent before their end, because a limit was reached. They were forwarded to their end. [Alpha]"),
+		metric.WithUnit("{exchange}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ReceiverTokenTapExchangesFinished, err = builder.meter.Int64Counter(
 		"otelcol_receiver_token_tap_exchanges_finished",
 		metric.WithDescription("Exchanges with an LLM that ended. Each has a span. [Alpha]"),
@@ -243,12 +248,6 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{request}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.ReceiverTokenTapResponsesEvicted, err = builder.meter.Int64Counter(
-		"otelcol_receiver_token_tap_responses_evicted",
-		metric.WithDescription("Responses on WebSocket connections whose span was sent before their end, because 16 others were open. [Alpha]"),
-		metric.WithUnit("{response}"),
-	)
-	errs = errors.Join(errs, err)
 	builder.ReceiverTokenTapResponsesForgotten, err = builder.meter.Int64Counter(
 		"otelcol_receiver_token_tap_responses_forgotten",
 		metric.WithDescription("Stored responses that a read would count again, because 65,536 later ones were remembered. [Alpha]"),
@@ -259,12 +258,6 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_receiver_token_tap_spans_dropped",
 		metric.WithDescription("Spans dropped because the queue was full, or because the pipeline did not accept them. [Alpha]"),
 		metric.WithUnit("{span}"),
-	)
-	errs = errors.Join(errs, err)
-	builder.ReceiverTokenTapStreamsExpired, err = builder.meter.Int64Counter(
-		"otelcol_receiver_token_tap_streams_expired",
-		metric.WithDescription("Exchanges whose span was sent at max_stream_duration, before their end. [Alpha]"),
-		metric.WithUnit("{exchange}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverTokenTapStreamsLimit, err = builder.meter.Int64ObservableGauge(

@@ -45,18 +45,20 @@ func TestSetupTelemetry(t *testing.T) {
 		return nil
 	}))
 	tb.ReceiverTokenTapChunksDropped.Add(context.Background(), 1)
+	tb.ReceiverTokenTapExchangesCut.Add(context.Background(), 1)
 	tb.ReceiverTokenTapExchangesFinished.Add(context.Background(), 1)
 	tb.ReceiverTokenTapExchangesRejected.Add(context.Background(), 1)
 	tb.ReceiverTokenTapExchangesUnobserved.Add(context.Background(), 1)
 	tb.ReceiverTokenTapExchangesUnrecognised.Add(context.Background(), 1)
 	tb.ReceiverTokenTapRequestsTruncated.Add(context.Background(), 1)
 	tb.ReceiverTokenTapRequestsUnobserved.Add(context.Background(), 1)
-	tb.ReceiverTokenTapResponsesEvicted.Add(context.Background(), 1)
 	tb.ReceiverTokenTapResponsesForgotten.Add(context.Background(), 1)
 	tb.ReceiverTokenTapSpansDropped.Add(context.Background(), 1)
-	tb.ReceiverTokenTapStreamsExpired.Add(context.Background(), 1)
 	tb.ReceiverTokenTapUnparsed.Add(context.Background(), 1)
 	AssertEqualReceiverTokenTapChunksDropped(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverTokenTapExchangesCut(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverTokenTapExchangesFinished(t, testTel,
@@ -89,16 +91,10 @@ func TestSetupTelemetry(t *testing.T) {
 	AssertEqualReceiverTokenTapRequestsUnobserved(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
-	AssertEqualReceiverTokenTapResponsesEvicted(t, testTel,
-		[]metricdata.DataPoint[int64]{{Value: 1}},
-		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverTokenTapResponsesForgotten(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverTokenTapSpansDropped(t, testTel,
-		[]metricdata.DataPoint[int64]{{Value: 1}},
-		metricdatatest.IgnoreTimestamp())
-	AssertEqualReceiverTokenTapStreamsExpired(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverTokenTapStreamsLimit(t, testTel,
