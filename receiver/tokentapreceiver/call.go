@@ -4,6 +4,7 @@
 package tokentapreceiver
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
@@ -18,9 +19,10 @@ type call struct {
 	start       int64 // Unix time in nanoseconds
 	startUnseen bool
 	line        timeline.Timeline
-	lastToken   int64 // when a token last arrived, like start; 0 before
-	dropped     int64 // chunks beyond max_chunks_per_stream or max_memory_mib, or after an event beyond max_event_bytes
-	refusals    int64 // of the memory before the call
+	lastToken   int64  // when a token last arrived, like start; 0 before
+	dropped     int64  // chunks beyond a limit
+	limit       string // the first limit that dropped a chunk
+	refusals    int64  // of the memory before the call
 }
 
 // Memory for the timeline is reserved for many chunks at a time.
@@ -33,13 +35,29 @@ const (
 // that was too long, it drops all: a timeline with a hole would show a false first token or a false stall.
 func (c *call) Chunk(chunk llmstream.Chunk) {
 	c.lastToken = chunk.Time
-	d, chunks := c.decoding, c.line.Len()
-	if chunk.AfterGap || chunks >= d.receiver.cfg.MaxChunksPerStream || c.refused() ||
-		chunks%blockChunks == 0 && !d.memory.Take(blockBytes) {
+	if limit := c.reached(chunk.AfterGap); limit != "" {
+		c.limit = cmp.Or(c.limit, limit)
 		c.dropped++
 		return
 	}
 	c.line.Append(chunk.Time, uint32(min(max(chunk.Tokens, 1), timeline.MaxTokensPerChunk)), channelOf(chunk.Channels))
+}
+
+// reached reserves memory for a chunk, and returns the limit that leaves no room for it, or "". afterGap is set
+// after an event that was too long or found no room.
+func (c *call) reached(afterGap bool) string {
+	d, chunks := c.decoding, c.line.Len()
+	switch {
+	case c.refused():
+		return limitMemory
+	case afterGap:
+		return limitEventBytes
+	case chunks >= d.receiver.cfg.MaxChunksPerStream:
+		return limitChunks
+	case chunks%blockChunks == 0 && !d.memory.Take(blockBytes):
+		return limitMemory
+	}
+	return ""
 }
 
 // refused reports whether data of the exchange found no room during the call.
@@ -68,7 +86,7 @@ func (c *call) End(o llmstream.Observation, end int64) {
 	e := d.ending(&o, refused)
 	telemetry.ReceiverTokenTapExchangesFinished.Add(background, 1, diagnostics.Label("outcome", e.outcome))
 	if c.dropped > 0 {
-		telemetry.ReceiverTokenTapChunksDropped.Add(background, c.dropped)
+		telemetry.ReceiverTokenTapChunksDropped.Add(background, c.dropped, diagnostics.Label("limit", c.limit))
 	}
 	if e.limit != "" {
 		telemetry.ReceiverTokenTapExchangesCut.Add(background, 1, diagnostics.Label("limit", e.limit))

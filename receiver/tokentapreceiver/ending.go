@@ -29,8 +29,11 @@ const (
 	partPanic  = "panic"
 )
 
-// Values of limit.
+// Values of the attribute limit.
 const (
+	limitChunks         = "max_chunks_per_stream"
+	limitEventBytes     = "max_event_bytes"
+	limitMemory         = "max_memory_mib"
 	limitStreamDuration = "max_stream_duration"
 	limitOpenResponses  = "open_responses" // on a connection
 )

@@ -64,7 +64,7 @@ func TestLimits_ChunksPerStream(t *testing.T) {
 	times, _ := arrivals(t, span)
 	require.Len(t, times, 4)
 	require.EqualValues(t, 6, attributesOf(span)["tokenpulse.chunk.dropped"])
-	require.EqualValues(t, 6, p.counter("chunks_dropped"))
+	require.Equal(t, map[string]int64{"max_chunks_per_stream": 6}, p.counterBy("limit", "chunks_dropped"))
 }
 
 // At max_stream_duration, a silent exchange is sent as a span, gives its place to another one
@@ -101,7 +101,7 @@ func TestLimits_LengthOfAnEvent(t *testing.T) {
 			require.Equal(t, test.untimed, all["tokenpulse.tap.untimed"])
 			require.Equal(t, test.unparsed, all["tokenpulse.tap.unparsed"])
 			require.Equal(t, test.outcome, all["tokenpulse.outcome"])
-			require.EqualValues(t, test.dropped, p.counter("chunks_dropped"))
+			require.EqualValues(t, test.dropped, p.counterBy("limit", "chunks_dropped")["max_event_bytes"])
 		})
 	}
 }
@@ -324,7 +324,7 @@ func TestLimits_MemoryOfConnections(t *testing.T) {
 	others.Close()
 	require.Zero(t, p.held())
 	require.EqualValues(t, 1, p.counter("unparsed"))
-	require.EqualValues(t, 1, p.counter("chunks_dropped"))
+	require.Equal(t, map[string]int64{"max_memory_mib": 1}, p.counterBy("limit", "chunks_dropped"))
 }
 
 // A timeline that found no room stays as it is when there is room again: a later chunk would look like the first one.
