@@ -453,7 +453,7 @@ func TestCompare_PairsAreLimited(t *testing.T) {
 	w := e.post(t, nil)
 	require.Equal(t, http.StatusServiceUnavailable, w.Code)
 	require.Contains(t, w.Body.String(), "end one of those in `meta` with DELETE")
-	require.EqualValues(t, 1, e.live.page.Refused(), "the self-metric of refused requests")
+	require.Equal(t, map[string]int64{"pairs": 1}, refusals(t, e.measured))
 	require.Equal(t, http.StatusNoContent, e.send(t, http.MethodDelete, url.Values{"slo": {"0"}}).Code)
 	e.begin(t, nil)
 	e.stop(t)

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/tokenpulse/tokenpulse/internal/keeper/keepertest"
@@ -96,8 +98,16 @@ func TestEvents_AreLimited(t *testing.T) {
 	body, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
 	require.Contains(t, string(body), "64 clients read events already")
-	require.EqualValues(t, 1, keepertest.Value(t, h.telemetry, "token_sli_page_refused"))
+	require.Equal(t, map[string]int64{"event_streams": 1}, refusals(t, h.telemetry))
 	require.EqualValues(t, 64, keepertest.Value(t, h.telemetry, "token_sli_page_clients"))
+}
+
+// refusals returns the refused requests of the live page by limit.
+func refusals(t *testing.T, telemetry *componenttest.Telemetry) map[string]int64 {
+	t.Helper()
+	values := keepertest.Values(t, telemetry, "token_sli_page_refused", "limit")
+	maps.DeleteFunc(values, func(_ string, n int64) bool { return n == 0 })
+	return values
 }
 
 func TestEvents_OneClientLeavesRoomForOthers(t *testing.T) {
@@ -110,6 +120,7 @@ func TestEvents_OneClientLeavesRoomForOthers(t *testing.T) {
 	body, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
 	require.Contains(t, string(body), "raise max_share_per_client")
+	require.Equal(t, map[string]int64{"max_share_per_client": 1}, refusals(t, h.telemetry))
 }
 
 // A client that leaves makes room for another one.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
 
+	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
@@ -48,7 +50,7 @@ func status(client *http.Client, method, url string) (int, string, error) {
 // A client with 150 connections holds 65 of the 128 places, until less than half is free. The checks of a rollout tool
 // come from elsewhere, and each has a place.
 func TestCompare_IsAnsweredBesideAClientWithManyConnections(t *testing.T) {
-	e, _ := unstarted(t, func(c *Config) { c.Server.NetAddr.Endpoint = testenv.FreeAddress(t) })
+	e, telemetry := unstarted(t, func(c *Config) { c.Server.NetAddr.Endpoint = testenv.FreeAddress(t) })
 	release := make(chan struct{})
 	e.live.page.Now = func() time.Time { // no answer is computed before
 		<-release
@@ -100,6 +102,18 @@ func TestCompare_IsAnsweredBesideAClientWithManyConnections(t *testing.T) {
 	close(release)
 	group.Wait()
 	require.Zero(t, e.live.page.Requests.Held())
-	require.EqualValues(t, 86, e.live.page.Refused())
+	require.Equal(t, map[string]int64{"max_share_per_client": 86}, refusals(t, telemetry))
 	require.NoError(t, e.Shutdown(t.Context()))
+}
+
+func TestRequests_AreRefusedWhileAllPlacesAreTaken(t *testing.T) {
+	e, telemetry := unstarted(t, func(c *Config) { c.MaxSharePerClient = 1 })
+	for range 128 {
+		require.Equal(t, httpguard.Accepted, e.live.page.Requests.Take(httpguard.Client{}))
+	}
+	w := httptest.NewRecorder()
+	e.live.page.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/api/v1/now", http.NoBody))
+	require.Equal(t, http.StatusServiceUnavailable, w.Code)
+	require.Contains(t, w.Body.String(), "128 requests wait for an answer already")
+	require.Equal(t, map[string]int64{"requests": 1}, refusals(t, telemetry))
 }

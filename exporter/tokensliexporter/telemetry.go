@@ -4,6 +4,7 @@
 package tokensliexporter
 
 import (
+	"context"
 	"errors"
 
 	"go.opentelemetry.io/collector/exporter"
@@ -20,7 +21,8 @@ func newTelemetry(set exporter.Settings, compared *comparisons, l *live) (*metad
 	if err != nil {
 		return nil, err
 	}
-	owner := metric.WithAttributes(attribute.String("component", "exporter/"+set.ID.String()))
+	component := attribute.String("component", "exporter/"+set.ID.String())
+	owner := metric.WithAttributes(component)
 	gauge := func(read func() int64) metric.Int64Callback { return diagnostics.Gauge(read, owner) }
 	err = builder.RegisterTokenSliComparisonsFoldedCallback(gauge(compared.Folded))
 	if l == nil {
@@ -31,7 +33,12 @@ func newTelemetry(set exporter.Settings, compared *comparisons, l *live) (*metad
 		builder.RegisterTokenSliHistoryMemoryCallback(gauge(func() int64 { used, _ := l.history.Memory(); return int64(used) })),
 		builder.RegisterTokenSliHistoryMemoryLimitCallback(gauge(func() int64 { _, limit := l.history.Memory(); return int64(limit) })),
 		builder.RegisterTokenSliPageClientsCallback(gauge(l.page.Clients)),
-		builder.RegisterTokenSliPageRefusedCallback(gauge(l.page.Refused)),
+		builder.RegisterTokenSliPageRefusedCallback(func(_ context.Context, o metric.Int64Observer) error {
+			l.page.Refused(func(limit string, n int64) {
+				o.Observe(n, metric.WithAttributes(component, attribute.String("limit", limit)))
+			})
+			return nil
+		}),
 		builder.RegisterTokenSliTimelinesDroppedCallback(gauge(l.slowest.TimelinesDropped)),
 	)
 }

@@ -60,7 +60,7 @@ const (
 type answers struct {
 	flights   *singleflight.Group
 	computing chan struct{}
-	refused   atomic.Int64
+	refused   [limits]atomic.Int64
 
 	mu     sync.Mutex
 	recent map[string]answer
@@ -79,23 +79,40 @@ func newAnswers() *answers {
 	}
 }
 
+// limit is a limit that refuses requests.
+type limit int
+
+const (
+	limitEventStreams limit = iota
+	limitRequests
+	limitShare
+	limitPairs
+	limits // their number
+)
+
+var limitNames = [limits]string{"event_streams", "requests", "max_share_per_client", "pairs"}
+
 // refuse returns the error of a request over a limit.
-func (p *Page) refuse(remedy, format string, args ...any) error {
-	p.answers.refused.Add(1)
+func (p *Page) refuse(over limit, remedy, format string, args ...any) error {
+	p.answers.refused[over].Add(1)
 	return &failure{http.StatusServiceUnavailable, fmt.Sprintf(format, args...), remedy}
 }
 
-// Refused returns the number of requests over a limit.
-func (p *Page) Refused() int64 { return p.answers.refused.Load() }
+// Refused calls observe with the number of requests over each limit.
+func (p *Page) Refused(observe func(limit string, requests int64)) {
+	for i, name := range limitNames {
+		observe(name, p.answers.refused[i].Load())
+	}
+}
 
 // admit takes a place for a request, which the caller has to release.
 func (p *Page) admit(r *http.Request) (release func(), err error) {
 	client := httpguard.ClientOf(r.Context())
 	switch p.Requests.Take(client) {
 	case httpguard.Full:
-		return nil, p.refuse("ask again in a few seconds, or less often", "%d requests wait for an answer already", p.Requests.Limit())
+		return nil, p.refuse(limitRequests, "ask again in a few seconds, or less often", "%d requests wait for an answer already", p.Requests.Limit())
 	case httpguard.ShareFull:
-		return nil, p.refuse("ask again in a few seconds, or less often, or raise max_share_per_client", "this client has its share of requests that wait for an answer already")
+		return nil, p.refuse(limitShare, "ask again in a few seconds, or less often, or raise max_share_per_client", "this client has its share of requests that wait for an answer already")
 	}
 	return func() { p.Requests.Give(client) }, nil
 }

@@ -96,7 +96,7 @@ func (p *Page) beginComparison(q *compare.Question, now time.Time) (int, *compar
 	reply, begun, err := p.Comparisons.Begin(q, now)
 	switch {
 	case err != nil:
-		return 0, nil, p.refuse("end one of those in `meta` with DELETE; a pair that `compare` does not have ends after a day without a request of one arm", "%v", err)
+		return 0, nil, p.refuse(limitPairs, "end one of those in `meta` with DELETE; a pair that `compare` does not have ends after a day without a request of one arm", "%v", err)
 	case begun:
 		return http.StatusCreated, &reply, nil
 	}

@@ -43,10 +43,10 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	client := httpguard.ClientOf(r.Context())
 	switch p.EventStreams.Take(client) {
 	case httpguard.Full:
-		fail(w, p.refuse("close other pages, or ask "+root+"now instead", "%d clients read events already", MaxEventStreams))
+		fail(w, p.refuse(limitEventStreams, "close other pages, or ask "+root+"now instead", "%d clients read events already", MaxEventStreams))
 		return
 	case httpguard.ShareFull:
-		fail(w, p.refuse("close other pages, or raise max_share_per_client", "this client reads its share of events already"))
+		fail(w, p.refuse(limitShare, "close other pages, or raise max_share_per_client", "this client reads its share of events already"))
 		return
 	}
 	defer p.EventStreams.Give(client)

@@ -213,7 +213,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.TokenSliPageRefused, err = builder.meter.Int64ObservableCounter(
 		"otelcol_token_sli_page_refused",
-		metric.WithDescription("Requests of the live page that were answered with 503, because too many clients read events, too many requests waited or too many pairs were compared. [Alpha]"),
+		metric.WithDescription("Requests of the live page that were answered with 503, because a limit was reached. [Alpha]"),
 		metric.WithUnit("{request}"),
 	)
 	errs = errors.Join(errs, err)

@@ -96,7 +96,7 @@ func AssertEqualTokenSliPageClients(t *testing.T, tt *componenttest.Telemetry, d
 func AssertEqualTokenSliPageRefused(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_token_sli_page_refused",
-		Description: "Requests of the live page that were answered with 503, because too many clients read events, too many requests waited or too many pairs were compared. [Alpha]",
+		Description: "Requests of the live page that were answered with 503, because a limit was reached. [Alpha]",
 		Unit:        "{request}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
