@@ -196,15 +196,6 @@ func (s seen) deviation() (milliseconds float64, known bool) {
 	return math.Abs(derived - best), found && visible
 }
 
-// firstTokenTruth returns the time from the request to the first token, at the server.
-func (s served) firstTokenTruth() (milliseconds float64, streamed bool) {
-	tokens := s.times(contentFrame)
-	if len(tokens) == 0 {
-		return 0, false
-	}
-	return inMilliseconds(tokens[0].Sub(s.received)), true
-}
-
 // perTokenTruth returns the time per output token, at the server.
 func (s served) perTokenTruth() (milliseconds float64, streamed bool) {
 	tokens := s.times(contentFrame)

@@ -46,7 +46,7 @@ func TestRunbook_DetectionTimesAreThoseOfPromtool(t *testing.T) {
 		table.WriteString("\n")
 	}
 	t.Logf("\n%s", table.String())
-	testenv.RequireTables(t, "docs/runbook.md", map[string]string{"detection times": table.String()}, nil)
+	testenv.RequireTables(t, "docs/runbook.md", map[string]string{"detection times": table.String()})
 }
 
 func combination(objective, percent float64) string {

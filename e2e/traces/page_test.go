@@ -133,7 +133,7 @@ func TestTracesPage_EveryQueryFindsTheRightTraces(t *testing.T) {
 			`"prefill.duration=f000000000000001","decode.duration=f000000000000001","network.duration=f000000000000001"]`})
 	})
 	t.Run("waterfall", func(t *testing.T) {
-		testenv.RequireTables(t, "docs/traces.md", map[string]string{"waterfall": s.waterfall(t)}, nil)
+		testenv.RequireTables(t, "docs/traces.md", map[string]string{"waterfall": s.waterfall(t)})
 	})
 }
 

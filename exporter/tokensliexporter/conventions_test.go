@@ -373,5 +373,5 @@ func TestConventionsPage_IsUpToDate(t *testing.T) {
 		fmt.Fprintf(&table, "| %s | %s | %s, %s | %s | %s | %s | %s |\n",
 			quoted(m.Names[:1]), quoted(m.Names[1:]), kind, m.Unit, vantages, ours, quoted([]string{label}), strings.TrimSpace(strings.Join(rules, " ")))
 	}
-	testenv.RequireTables(t, "docs/semconv.md", map[string]string{"names": table.String()}, nil)
+	testenv.RequireTables(t, "docs/semconv.md", map[string]string{"names": table.String()})
 }

@@ -42,7 +42,7 @@ func TestMetricsPage_IsUpToDate(t *testing.T) {
 		"dimensions":   dimensionTable(t),
 		"label values": labelValueTable(),
 		"bounds":       boundsTable(),
-	}, nil)
+	})
 }
 
 func TestMetricsPage_LabelsMatchAScrape(t *testing.T) {

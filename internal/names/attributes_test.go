@@ -37,7 +37,7 @@ func TestAttributesPage_IsUpToDate(t *testing.T) {
 		"span event attributes": attributeTable("", spanEventAttributes),
 		"slo events":            eventTable(sloEvents),
 		"slo event attributes":  attributeTable("event", sloEventAttributes),
-	}, nil)
+	})
 }
 
 // attributeTable returns a table of attributes. Without a heading, it has no column of Where: the

@@ -7,7 +7,6 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -21,9 +20,8 @@ func Update() bool { return *update }
 
 // RequireTables fails if a table of a page differs from the generated one. The table
 // NAME lies between the lines <!-- NAME:begin --> and <!-- NAME:end -->. With -update it
-// rewrites the tables instead. What matches ignored, if given, may differ. The page is
-// relative to the project's root.
-func RequireTables(tb testing.TB, page string, tables map[string]string, ignored *regexp.Regexp) {
+// rewrites the tables instead. The page is relative to the project's root.
+func RequireTables(tb testing.TB, page string, tables map[string]string) {
 	tb.Helper()
 	file := filepath.Join(Root(tb), filepath.FromSlash(page))
 	content, err := os.ReadFile(file) //nolint:gosec // a page of the project
@@ -36,18 +34,11 @@ func RequireTables(tb testing.TB, page string, tables map[string]string, ignored
 		written, after, found := strings.Cut(rest, end)
 		require.True(tb, found, "%s has no line %s", page, end)
 		if !Update() {
-			require.Equal(tb, without(ignored, table), without(ignored, written), "%s is out of date: run this test with -update", page)
+			require.Equal(tb, table, written, "%s is out of date: run this test with -update", page)
 		}
 		text = before + begin + table + end + after
 	}
 	if Update() {
 		require.NoError(tb, os.WriteFile(file, []byte(text), 0o644)) //nolint:gosec // as git stores it
 	}
-}
-
-func without(ignored *regexp.Regexp, text string) string {
-	if ignored == nil {
-		return text
-	}
-	return ignored.ReplaceAllString(text, "")
 }

@@ -46,5 +46,5 @@ func TestWorkedExample(t *testing.T) {
 	}
 	slices.Sort(lines)
 	testenv.RequireTables(t, "processor/tokenlatencyprocessor/README.md",
-		map[string]string{"example": "```\n" + strings.Join(lines, "\n") + "\n```\n"}, nil)
+		map[string]string{"example": "```\n" + strings.Join(lines, "\n") + "\n```\n"})
 }

@@ -4,10 +4,10 @@
 package tokenlatencyprocessor
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -22,22 +22,18 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/testenv/golden"
 )
 
-// The tables of docs/sources.md show the result of processing the spans in testdata. To update them:
+// The table of docs/sources.md shows the result of processing the spans in testdata. To update it:
 //
 //	go test ./processor/tokenlatencyprocessor -run TestSourcesDocument -update
 func TestSourcesDocument(t *testing.T) {
-	systems, estimates := systemsTables(t)
-	testenv.RequireTables(t, "docs/sources.md", map[string]string{"sources": systems, "estimates": estimates, "cases": casesTable(t)}, nil)
+	testenv.RequireTables(t, "docs/sources.md", map[string]string{"sources": systemsTable(t)})
 }
 
-// Every folder with spans of another instrumentation has one row.
+// Every folder with spans of another instrumentation is of one system, or of an unusual call.
 func TestSourcesDocument_IsComplete(t *testing.T) {
-	var described []string
+	described := slices.Clone(unusualCalls)
 	for _, row := range sourceRows {
 		described = append(described, row.folders...)
-	}
-	for _, row := range caseRows {
-		described = append(described, row.folder)
 	}
 	inputs, err := filepath.Glob(filepath.Join("testdata", "*", "input.yaml"))
 	require.NoError(t, err)
@@ -51,65 +47,71 @@ func TestSourcesDocument_IsComplete(t *testing.T) {
 				}
 			}
 			require.True(t, s.source == names.SourceTokenStream || folder == everyNumber || times == 1,
-				"%s is in %d rows of docs/sources.md", folder, times)
+				"%s is %d times in sourceRows and unusualCalls", folder, times)
 		}
 	}
 }
 
-// systemsTables returns the table of systems, and that of the reasons for their estimates, which it
-// refers to by number.
-func systemsTables(t *testing.T) (systems, estimates string) {
+// systemsTable returns the table of systems. Those of one vantage with the same numbers share a row.
+func systemsTable(t *testing.T) string {
 	t.Helper()
-	var table, reasons strings.Builder
-	table.WriteString("| system | source, vantage | what you get | setting for more |\n|---|---|---|---|\n")
-	reasons.WriteString("| mark | estimate |\n|---|---|\n")
-	marks := map[string]int{} // by reason
+	var order []string
+	systems := map[string][]string{} // by the rest of their row
 	for _, row := range sourceRows {
 		s := onlySummary(t, row.folders[0])
 		for _, folder := range row.folders[1:] {
 			require.Equal(t, s, onlySummary(t, folder), "%s and %s of one row", row.folders[0], folder)
 		}
-		var explained []string
-		markOf := map[string]int{} // by number
-		for _, r := range row.reasons {
-			if marks[r.because] == 0 {
-				marks[r.because] = len(marks) + 1
-				writeRow(&reasons, strconv.Itoa(marks[r.because]), r.because)
-			}
-			for _, number := range r.numbers {
-				markOf[number] = marks[r.because]
-			}
-			explained = append(explained, r.numbers...)
+		rest := strings.Join(append(row.cells(t, s), s.vantage), " | ")
+		if systems[rest] == nil {
+			order = append(order, rest)
 		}
-		require.ElementsMatch(t, s.estimated, explained, "estimated numbers and their reasons: %s", row.system)
-		writeRow(&table, row.system, s.source+", "+s.vantage, s.list(func(number string) string {
-			if markOf[number] == 0 {
-				return number
-			}
-			return fmt.Sprintf("%s<sup>%d</sup>", number, markOf[number])
-		}), row.more)
+		systems[rest] = append(systems[rest], row.system)
 	}
-	return table.String(), reasons.String()
-}
-
-func casesTable(t *testing.T) string {
-	t.Helper()
 	var table strings.Builder
-	table.WriteString("| call | vantage, outcome | what you get |\n|---|---|---|\n")
-	for _, row := range caseRows {
-		s := onlySummary(t, row.folder)
-		writeRow(&table, row.situation, s.vantage+", "+s.outcome, s.list(func(number string) string {
-			if slices.Contains(s.estimated, number) {
-				return "≈ " + number
-			}
-			return number
-		}))
+	table.WriteString("| system | TTFT | TPOT, decode | ITL | queue | vantage |\n|---|---|---|---|---|---|\n")
+	for _, rest := range order {
+		fmt.Fprintf(&table, "| %s | %s |\n", strings.Join(systems[rest], "; "), rest)
 	}
 	return table.String()
 }
 
-func writeRow(table *strings.Builder, cells ...string) {
-	fmt.Fprintf(table, "| %s |\n", strings.Join(cells, " | "))
+// cells returns what the system gives of each number in the columns of the table. It checks what the
+// text below the table says of the numbers without a column: prefill, tokens, and why others are missing.
+func (row sourceRow) cells(t *testing.T, s summary) []string {
+	t.Helper()
+	is := map[string]string{} // by number
+	for _, number := range s.numbers {
+		is[number] = "exact"
+	}
+	var estimated []string
+	for _, e := range row.estimates {
+		for _, number := range e.numbers {
+			is[number] = e.is
+		}
+		estimated = append(estimated, e.numbers...)
+	}
+	if is["prefill"] != "" && is["queue"] == "" {
+		estimated = append(estimated, "prefill")
+	}
+	require.ElementsMatch(t, s.estimated, estimated, "estimated numbers of %s", row.system)
+	require.Equal(t, is["decode"] != "", is["prefill"] != "", "prefill and decode of %s", row.system)
+	if is["TPOT"] != "" {
+		require.Equal(t, is["decode"], is["TPOT"], "TPOT and decode of %s", row.system)
+	}
+	require.Equal(t, row.noTokens, is["tokens"] == "", "tokens of %s", row.system)
+	for _, reason := range s.reasons {
+		require.Equal(t, "not_reported", reason, row.system)
+	}
+	gaps := ""
+	for number, what := range is {
+		if number == "ITL" || what != "exact" && (number == "mean gap" || strings.HasPrefix(number, "ITL ")) {
+			gaps = what
+		} else if number == "mean gap" || strings.HasPrefix(number, "ITL ") {
+			gaps = strings.TrimPrefix(number, "ITL ")
+		}
+	}
+	return []string{cmp.Or(is["TTFT"], "-"), cmp.Or(is["decode"], "-"), cmp.Or(gaps, "-"), cmp.Or(is["queue"], "-")}
 }
 
 // summary is the result of processing a model call.
@@ -120,33 +122,6 @@ type summary struct {
 	numbers, estimated []string
 	// unmeasured lists the missing indicators, and reasons why each is missing.
 	unmeasured, reasons []string
-}
-
-// list returns the numbers, each as shown returns it, and the missing indicators.
-func (s summary) list(shown func(number string) string) string {
-	var all []string
-	for _, number := range s.numbers {
-		all = append(all, shown(number))
-	}
-	if len(all) == 0 {
-		all = append(all, "duration only")
-	}
-	if len(s.unmeasured) == 0 {
-		return strings.Join(all, ", ")
-	}
-	return strings.Join(all, ", ") + "; no " + s.missing()
-}
-
-// missing returns the missing indicators with their reason, which both have in common if both are missing.
-func (s summary) missing() string {
-	if len(slices.Compact(slices.Clone(s.reasons))) == 1 {
-		return strings.Join(s.unmeasured, ", ") + ": `" + s.reasons[0] + "`"
-	}
-	var all []string
-	for i, indicator := range s.unmeasured {
-		all = append(all, indicator+": `"+s.reasons[i]+"`")
-	}
-	return strings.Join(all, ", ")
 }
 
 // onlySummary returns the summary of the only model call in a folder of testdata.
