@@ -90,9 +90,8 @@ type Number struct {
 	// Attribute is the attribute of a span that holds the number. Of a distribution, it holds the
 	// encoded sketch.
 	Attribute string
-	// Meaning describes the attribute to users, and By lists the components that write it. Empty means
-	// token_latency.
-	Meaning, By string
+	// Meaning describes the attribute to users.
+	Meaning string
 	// Unit is that of the attribute, as UCUM writes it. A number in Seconds is a duration.
 	Unit string
 	// Whole means that the attribute is an integer.

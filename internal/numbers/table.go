@@ -36,19 +36,19 @@ var Table = [Count]Number{
 	},
 	QueueDuration: {
 		Attribute: "tokenpulse.queue.duration", Unit: Seconds, Judged: true, Metric: phase, Phase: names.PhaseQueue, Bounds: phaseBounds,
-		By: "token_stream, token_tap, token_latency", Meaning: "Request start to the engine's scheduling. Missing unless reported.",
+		Meaning: "Request start to the engine's scheduling. Missing unless reported.",
 	},
 	PrefillDuration: {
 		Attribute: "tokenpulse.prefill.duration", Unit: Seconds, Judged: true, Metric: phase, Phase: names.PhasePrefill, Bounds: phaseBounds,
-		By: "token_tap, token_latency", Meaning: "Scheduling to first token. With an unknown queue: request start to first token, estimated. From token_tap: as the service reported it.",
+		Meaning: "Scheduling to first token. With an unknown queue: request start to first token, estimated.",
 	},
 	DecodeDuration: {
 		Attribute: "tokenpulse.decode.duration", Unit: Seconds, Judged: true, Metric: phase, Phase: names.PhaseDecode, Bounds: phaseBounds,
-		By: "token_tap, token_latency", Meaning: "First token to last token. From token_tap: as the service reported it, if it did.",
+		Meaning: "First token to last token.",
 	},
 	NetworkDuration: {
 		Attribute: "tokenpulse.network.duration", Unit: Seconds, Judged: true, Metric: phase, Phase: names.PhaseNetwork, Bounds: phaseBounds,
-		By: "token_tap, token_latency", Meaning: "Time to first token here minus time to first token at the engine. Needs `join`, or a service that reports its own to token_tap.",
+		Meaning: "Time to first token here minus that at the engine. Needs `join`, or a service that reports its own to token_tap.",
 	},
 	DecodeShare: {
 		Attribute: "tokenpulse.decode.share", Unit: Ratio, Full: true, Judged: true,
@@ -85,7 +85,7 @@ var Table = [Count]Number{
 	},
 	StallDuration: {
 		Attribute: "tokenpulse.stall.duration", Unit: Seconds, Judged: true,
-		Meaning: "Sum of these gaps. Missing when 0.",
+		Meaning: "Sum of the stalls. Missing when 0.",
 		Metric:  Metric{"tokenpulse.stall.duration", Seconds, "Sum of the gaps that are stalls."},
 	},
 	FluidityIndex: {
@@ -122,23 +122,23 @@ var Table = [Count]Number{
 
 	InputTokens: {
 		Attribute: names.GenAIInputTokens, Unit: Tokens, Whole: true, Metric: tokens, Type: names.TokensInput,
-		By: "token_stream, token_tap, token_latency", Meaning: "Reported input tokens.",
+		Meaning: usage,
 	},
 	OutputTokens: {
 		Attribute: names.GenAIOutputTokens, Unit: Tokens, Whole: true, Metric: tokens, Type: names.TokensOutput,
-		By: "token_stream, token_tap, token_latency", Meaning: "Reported output tokens, reasoning included.",
+		Meaning: usage,
 	},
 	ReasoningTokens: {
 		Attribute: names.GenAIReasoningTokens, Unit: Tokens, Whole: true, Metric: tokens, Type: names.TokensReasoning,
-		By: "token_stream, token_tap, token_latency", Meaning: "Reported reasoning tokens.",
+		Meaning: usage,
 	},
 	CachedInputTokens: {
 		Attribute: names.GenAICacheReadInputTokens, Unit: Tokens, Whole: true, Metric: tokens, Type: names.TokensCachedInput,
-		By: "token_stream, token_tap, token_latency", Meaning: "Reported input tokens that were read from a cache.",
+		Meaning: usage,
 	},
 	CacheWriteInputTokens: {
 		Attribute: names.GenAICacheWriteInputTokens, Unit: Tokens, Whole: true, Metric: tokens, Type: names.TokensCacheWrite,
-		By: "token_stream, token_tap, token_latency", Meaning: "Reported input tokens that were written to a cache.",
+		Meaning: usage,
 	},
 	TextInputTokens:        ofModality(names.ModalityText, names.TokensInput, "input_tokens"),
 	TextOutputTokens:       ofModality(names.ModalityText, names.TokensOutput, "output_tokens"),
@@ -150,21 +150,24 @@ var Table = [Count]Number{
 	AudioOutputTokens:      ofModality(names.ModalityAudio, names.TokensOutput, "output_tokens"),
 	AudioCachedInputTokens: ofModality(names.ModalityAudio, names.TokensCachedInput, "cache_read.input_tokens"),
 
-	InterTokenMean: ofGaps("inter_token_latency.mean", "Inter-token latency of this request: mean.", true),
-	InterTokenP50:  ofGaps("inter_token_latency.p50", "Its 50th percentile.", false),
-	InterTokenP95:  ofGaps("inter_token_latency.p95", "Its 95th percentile.", false),
-	InterTokenP99:  ofGaps("inter_token_latency.p99", "Its 99th percentile.", false),
-	InterTokenMax:  ofGaps("inter_token_latency.max", "Its maximum.", false),
-	InterChunkMean: ofGaps("inter_chunk_latency.mean", "Inter-chunk latency of this request: mean.", true),
-	InterChunkP50:  ofGaps("inter_chunk_latency.p50", "Its 50th percentile.", true),
-	InterChunkP95:  ofGaps("inter_chunk_latency.p95", "Its 95th percentile.", true),
-	InterChunkP99:  ofGaps("inter_chunk_latency.p99", "Its 99th percentile.", true),
-	InterChunkMax:  ofGaps("inter_chunk_latency.max", "Its maximum.", true),
+	InterTokenMean: ofGaps("inter_token_latency.mean", true),
+	InterTokenP50:  ofGaps("inter_token_latency.p50", false),
+	InterTokenP95:  ofGaps("inter_token_latency.p95", false),
+	InterTokenP99:  ofGaps("inter_token_latency.p99", false),
+	InterTokenMax:  ofGaps("inter_token_latency.max", false),
+	InterChunkMean: ofGaps("inter_chunk_latency.mean", true),
+	InterChunkP50:  ofGaps("inter_chunk_latency.p50", true),
+	InterChunkP95:  ofGaps("inter_chunk_latency.p95", true),
+	InterChunkP99:  ofGaps("inter_chunk_latency.p99", true),
+	InterChunkMax:  ofGaps("inter_chunk_latency.max", true),
 }
 
+// usage is the meaning of the attributes with reported tokens.
+const usage = "Reported tokens. Output includes reasoning."
+
 // ofGaps returns the row of a statistic of the gaps of a request.
-func ofGaps(name, meaning string, full bool) Number {
-	return Number{Attribute: names.Prefix + name, Unit: Seconds, Full: full, Judged: true, Meaning: meaning}
+func ofGaps(name string, full bool) Number {
+	return Number{Attribute: names.Prefix + name, Unit: Seconds, Full: full, Judged: true, Meaning: "Statistics of the gaps of this request."}
 }
 
 // ofSpeculation returns the row of a count of speculative decoding.
@@ -172,7 +175,7 @@ func ofSpeculation(name, meaning string) Number {
 	attribute := names.Prefix + "speculative." + name
 	return Number{
 		Attribute: attribute, Unit: Tokens, Whole: true, Full: true,
-		Meaning: meaning + ". Missing unless the service reports it to token_tap.",
+		Meaning: "Speculative decoding: draft tokens, and those that the model accepted. Missing unless the service reports them to token_tap.",
 		Metric:  Metric{attribute, Tokens, meaning + ". Needs `detail: full` of token_latency."}, Off: true,
 	}
 }
@@ -181,7 +184,7 @@ func ofSpeculation(name, meaning string) Number {
 func ofModality(modality, tokenType, name string) Number {
 	return Number{
 		Attribute: "gen_ai.usage." + modality + "." + name, Unit: Tokens, Whole: true, Type: tokenType, Modality: modality,
-		By: "token_tap", Meaning: "Reported `" + tokenType + "` tokens of modality " + modality + ". Missing when 0.",
+		Meaning: "Reported `" + tokenType + "` tokens of modality " + modality + ". Missing when 0.",
 	}
 }
 

@@ -30,37 +30,54 @@ import (
 	"github.com/tokenpulse/tokenpulse/processor/tokenlatencyprocessor/internal/metadatatest"
 )
 
-// documented is an attribute in docs/attributes.md. Where means nothing in tables that have no column "written by".
-type documented struct{ Key, Type, Where string }
+// documented is an attribute in docs/attributes.md.
+type documented struct{ Key, Type string }
 
 // ourAttributes lists every attribute under our prefix that a span can have, and traceAttributes
 // those of a root span.
 var (
 	traceAttributes = documentedIn("trace")
-	ourAttributes   = slices.Concat(documentedIn("span"), documentedIn("slo"), traceAttributes)
+	ourAttributes   = slices.Concat(documentedIn("span"), documentedIn("full"), documentedIn("carried"), documentedIn("slo"), traceAttributes)
+)
+
+// receiversToo lists those that the page says token_stream writes besides the processor, and
+// carriedByOthers those in the table of what spans carry that token_stream or an SDK writes.
+var (
+	receiversToo    = []string{names.Vantage, names.Outcome, "tokenpulse.queue.duration"}
+	carriedByOthers = func() (keys []string) {
+		for _, row := range regexp.MustCompile("(?m)^\\| `(\\S+)` \\| [^|]+ \\| (?:token_stream|any SDK)").FindAllStringSubmatch(pageTable("carried"), -1) {
+			keys = append(keys, row[1])
+		}
+		return keys
+	}()
 )
 
 // documentedIn returns the rows of a table in docs/attributes.md.
 func documentedIn(table string) (rows []documented) {
+	for _, row := range regexp.MustCompile("(?m)^\\| (`[^|]+`) \\| ([^ ,|]+)").FindAllStringSubmatch(pageTable(table), -1) {
+		for key := range strings.SplitSeq(row[1], ", ") {
+			rows = append(rows, documented{strings.Trim(key, "`"), row[2]})
+		}
+	}
+	return rows
+}
+
+// pageTable returns the text of a table in docs/attributes.md.
+func pageTable(table string) string {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "attributes.md"))
 	if err != nil {
 		panic(err)
 	}
 	_, after, _ := strings.Cut(string(page), "<!-- "+table+":begin -->")
 	text, _, _ := strings.Cut(after, "<!-- "+table+":end -->")
-	for _, row := range regexp.MustCompile("(?m)^\\| `(\\S+)` \\| ([^ ,|]+)[^|]*\\| ([^|]+) \\|").FindAllStringSubmatch(text, -1) {
-		rows = append(rows, documented{row[1], row[2], row[3]})
-	}
-	return rows
+	return text
 }
 
 // derivedNames are the attributes that the processor replaces or removes, whatever the span carries.
 var derivedNames = func() map[string]bool {
 	derived := map[string]bool{}
-	for _, a := range documentedIn("span") {
-		if strings.Contains(a.Where, "token_latency") {
-			derived[a.Key] = true
-		}
+	for _, a := range slices.Concat(documentedIn("span"), documentedIn("full")) {
+		derived[a.Key] = true
 	}
 	for _, either := range []string{names.Source, names.Vantage, names.Outcome} {
 		delete(derived, either)
@@ -148,7 +165,7 @@ func TestTrust_RemovesEveryAttributeButInputs(t *testing.T) {
 	for _, a := range ourAttributes {
 		onAnySpan, input := inputs[a.Key]
 		// The mark of a receiver that publishes series is for token_sli only.
-		written := strings.HasPrefix(a.Where, "token_stream") || a.Where == "any SDK"
+		written := slices.Contains(receiversToo, a.Key) || slices.Contains(carriedByOthers, a.Key)
 		require.Equal(t, input, written && a.Key != names.Aggregated, a.Key)
 		for _, carried := range append([]string{""}, timelines...) {
 			attributes := pcommon.NewMap()
