@@ -151,10 +151,10 @@ func appendOnce(rows []metricRow, row metricRow) []metricRow {
 func metricTable(t *testing.T, rows []metricRow) string {
 	t.Helper()
 	var table strings.Builder
-	table.WriteString("| metric | Prometheus name | unit | labels | default | meaning |\n|---|---|---|---|---|---|\n")
+	table.WriteString("| metric | Prometheus name | labels | default | meaning |\n|---|---|---|---|---|\n")
 	for _, row := range rows {
-		fmt.Fprintf(&table, "| `%s` | `%s` | %s | %s | %s | %s |\n",
-			row.Name, prometheusName(t, row), row.Unit, quoted(row.labels), onByDefault(row), row.Description)
+		fmt.Fprintf(&table, "| `%s` | `%s` | %s | %s | %s |\n",
+			row.Name, prometheusName(t, row), quoted(row.labels), onByDefault(row), row.Description)
 	}
 	return table.String()
 }
@@ -163,15 +163,14 @@ func metricTable(t *testing.T, rows []metricRow) string {
 func histogramTable(t *testing.T) string {
 	t.Helper()
 	var table strings.Builder
-	table.WriteString("| metric | Prometheus name | unit | default | gauges | meaning |\n|---|---|---|---|---|---|\n")
+	table.WriteString("| metric | Prometheus name | default | gauges |\n|---|---|---|---|\n")
 	gauges := percentileRows()
 	for i, row := range histogramRows() {
 		gauge := "off"
 		if strings.HasPrefix(onByDefault(gauges[i]), "on") {
 			gauge = "on"
 		}
-		fmt.Fprintf(&table, "| `%s` | `%s` | %s | %s | %s | %s |\n",
-			row.Name, prometheusName(t, row), row.Unit, onByDefault(row), gauge, row.Description)
+		fmt.Fprintf(&table, "| `%s` | `%s` | %s | %s |\n", row.Name, prometheusName(t, row), onByDefault(row), gauge)
 	}
 	return table.String()
 }
@@ -200,11 +199,11 @@ func dimensionTable(t *testing.T) string {
 	t.Helper()
 	var rows [][2]string
 	for _, dimension := range series.NewDefaultConfig().Dimensions.Names() {
-		rows = append(rows, [2]string{dimension, "in `dimensions` by default"})
+		rows = append(rows, [2]string{dimension, "default dimension"})
 	}
 	rows = append(rows,
 		[2]string{names.LabelVantage, "observer of the request"},
-		[2]string{names.LabelOverflow, "`true` on the series that takes requests beyond `max_series`; it has neither dimensions nor vantage"})
+		[2]string{names.LabelOverflow, "`true` for requests beyond `max_series`; without dimensions and vantage"})
 	var table strings.Builder
 	table.WriteString("| attribute | Prometheus label | meaning |\n|---|---|---|\n")
 	for _, row := range rows {
