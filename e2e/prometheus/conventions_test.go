@@ -117,7 +117,8 @@ func (s *standardCalls) recount(passes float64) map[string]map[string]float64 {
 	}
 }
 
-// standardQueries returns the queries below a heading of docs/semconv.md, by their comment.
+// standardQueries returns the queries below a heading of docs/semconv.md, by their comment, and those of the latest generation
+// that follow from them as the page says.
 func standardQueries(t *testing.T, heading string) map[string]string {
 	t.Helper()
 	_, section, found := strings.Cut(markdown.Read(t, "docs/semconv.md"), "\n### "+heading+"\n")
@@ -127,6 +128,11 @@ func standardQueries(t *testing.T, heading string) map[string]string {
 	for _, block := range strings.Split(section, "```promql\n# ")[1:] {
 		title, query, _ := strings.Cut(block, "\n")
 		queries[title], _, _ = strings.Cut(query, "```")
+		for _, of := range [][2]string{{"client.operation", "client.inference"}, {"client_operation", "client_inference"}} {
+			if latest := strings.ReplaceAll(queries[title], of[0], of[1]); latest != queries[title] {
+				queries[strings.ReplaceAll(title, "v1.41", "latest")] = latest
+			}
+		}
 	}
 	require.NotEmpty(t, queries)
 	return queries

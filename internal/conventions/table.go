@@ -33,20 +33,20 @@ var Table = [...]Metric{
 	},
 	{
 		Names: [generations]string{V141: "gen_ai.client.token.usage"}, Unit: numbers.Tokens, Description: usageDescription,
-		Number: numbers.OutputTokens, Bounds: tokenBounds, Label: names.GenAITokenType, TokenType: names.TokensOutput, Differs: countedTokens,
+		Number: numbers.OutputTokens, Bounds: tokenBounds, Label: names.GenAITokenType, TokenType: names.TokensOutput,
 	},
-	usage("gen_ai.client.inference.usage.input_tokens", numbers.InputTokens, "Input tokens, cached ones included.", ""),
-	usage("gen_ai.client.inference.usage.output_tokens", numbers.OutputTokens, "Output tokens, reasoning included.", countedTokens),
-	usage("gen_ai.client.inference.usage.cache_read.input_tokens", numbers.CachedInputTokens, "Input tokens that were read from a cache.", ""),
-	usage("gen_ai.client.inference.usage.cache_write.input_tokens", numbers.CacheWriteInputTokens, "Input tokens that were written to a cache.", ""),
-	usage("gen_ai.client.inference.usage.reasoning.output_tokens", numbers.ReasoningTokens, "Reasoning tokens.", ""),
+	usage("gen_ai.client.inference.usage.input_tokens", numbers.InputTokens, "Input tokens, cached ones included."),
+	usage("gen_ai.client.inference.usage.output_tokens", numbers.OutputTokens, "Output tokens, reasoning included."),
+	usage("gen_ai.client.inference.usage.cache_read.input_tokens", numbers.CachedInputTokens, "Input tokens that were read from a cache."),
+	usage("gen_ai.client.inference.usage.cache_write.input_tokens", numbers.CacheWriteInputTokens, "Input tokens that were written to a cache."),
+	usage("gen_ai.client.inference.usage.reasoning.output_tokens", numbers.ReasoningTokens, "Reasoning tokens."),
 	{
 		Names: [generations]string{Latest: "gen_ai.client.inference.operation.input_tokens"}, Unit: numbers.Tokens, Description: "Input tokens of a model call.",
 		Number: numbers.InputTokens, Bounds: tokenBounds, Zero: true, Label: names.ErrorType,
 	},
 	{
 		Names: [generations]string{Latest: "gen_ai.client.inference.operation.output_tokens"}, Unit: numbers.Tokens, Description: "Output tokens of a model call.",
-		Number: numbers.OutputTokens, Bounds: tokenBounds, Zero: true, Label: names.ErrorType, Differs: countedTokens,
+		Number: numbers.OutputTokens, Bounds: tokenBounds, Zero: true, Label: names.ErrorType,
 	},
 	{
 		Names: both("gen_ai.server.request.duration"), Unit: numbers.Seconds, Description: "Duration of a request, seen by the server.",
@@ -65,18 +65,15 @@ var Table = [...]Metric{
 	},
 }
 
-const (
-	usageDescription = "Tokens of a model call, by type."
-	countedTokens    = "Without a reported number, the tokens that the stream counted."
-)
+const usageDescription = "Tokens of a model call, by type."
 
 func both(name string) [generations]string { return [generations]string{name, name} }
 
 // usage returns a counter of tokens.
-func usage(name string, number numbers.ID, description, differs string) Metric {
+func usage(name string, number numbers.ID, description string) Metric {
 	return Metric{
 		Names: [generations]string{Latest: name}, Unit: numbers.Tokens, Description: description,
-		Number: number, Zero: true, Label: names.GenAITokenModality, Differs: differs,
+		Number: number, Zero: true, Label: names.GenAITokenModality,
 	}
 }
 
