@@ -97,14 +97,24 @@ var (
 	eventLists = [][]attribute{spanEventAttributes, breachAttributes, burnAttributes, burnStartAttributes}
 )
 
+// statistic matches the part of a name that says which statistic of a distribution it is.
+var statistic = regexp.MustCompile(`\.(mean|p\d+|max)$`)
+
+// An attribute without a meaning is a number that docs/definitions.md defines.
 func TestAttributes_HaveAllFieldsAndUniqueKeys(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(testenv.Root(t), "docs", "definitions.md"))
+	require.NoError(t, err)
+	definitions := string(page)
 	for _, list := range slices.Concat(spanLists, eventLists) {
 		keys := map[string]bool{}
 		for _, a := range list {
 			require.False(t, keys[a.Key], "%s is listed twice", a.Key)
 			keys[a.Key] = true
 			require.NotEmpty(t, a.Type, a.Key)
-			require.NotEmpty(t, a.Description, a.Key)
+			if a.Description == "" {
+				name := strings.TrimPrefix(a.Key, names.Prefix)
+				require.Regexp(t, "`("+regexp.QuoteMeta(name)+"|"+regexp.QuoteMeta(statistic.ReplaceAllString(name, ".*"))+")`", definitions)
+			}
 			require.NotContains(t, a.Description, "|", a.Key)
 		}
 	}

@@ -23,7 +23,8 @@ type attribute struct {
 	Unit string
 	// Where is what writes an attribute of carriedAttributes. It is empty in tables of which the page
 	// says it once.
-	Where       string
+	Where string
+	// Description is empty for a number that docs/definitions.md has the formula of.
 	Description string
 }
 
@@ -138,11 +139,11 @@ var sloAttributes = []attribute{
 
 // traceAttributes documents the attributes of a trace's root span. They need `roll_up`.
 var traceAttributes = append(numberRows(numbers.ID.OfTrace), []attribute{
-	{names.TraceCalls, typeInt, "{call}", "", "Requests to models. One that several vantage points saw counts once."},
-	{names.TraceInputTokens, typeInt, tokens, "", "Sum of their input tokens."},
-	{names.TraceOutputTokens, typeInt, tokens, "", "Sum of their output tokens."},
-	{names.TraceCallDuration, typeDouble, seconds, "", "Time in which at least one of them was under way."},
-	{names.TraceCallShare, typeDouble, ratio, "", "That time / duration of the root span."},
+	{names.TraceCallDuration, typeDouble, seconds, "", ""},
+	{names.TraceCallShare, typeDouble, ratio, "", ""},
+	{names.TraceCalls, typeInt, "{call}", "", ""},
+	{names.TraceInputTokens, typeInt, tokens, "", ""},
+	{names.TraceOutputTokens, typeInt, tokens, "", ""},
 }...)
 
 // standardAttributes documents the attributes of the OpenTelemetry conventions that

@@ -90,7 +90,7 @@ type Number struct {
 	// Attribute is the attribute of a span that holds the number. Of a distribution, it holds the
 	// encoded sketch.
 	Attribute string
-	// Meaning describes the attribute to users.
+	// Meaning describes the attribute to users. It is empty if its formula in docs/definitions.md does.
 	Meaning string
 	// Unit is that of the attribute, as UCUM writes it. A number in Seconds is a duration.
 	Unit string

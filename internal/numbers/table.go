@@ -12,59 +12,49 @@ import "github.com/tokenpulse/tokenpulse/internal/names"
 var Table = [Count]Number{
 	TimeToFirstToken: {
 		Attribute: "tokenpulse.time_to_first_token", Unit: Seconds, Judged: true,
-		Meaning: "Request start to first token, on any channel.",
-		Metric:  Metric{"tokenpulse.time_to_first_token", Seconds, "Time from the request's start to its first token, on any channel."},
-		Bounds:  firstTokenBounds, Percentiles: true,
+		Metric: Metric{"tokenpulse.time_to_first_token", Seconds, "Time from the request's start to its first token, on any channel."},
+		Bounds: firstTokenBounds, Percentiles: true,
 	},
 	TimeToFirstOutputToken: {
 		Attribute: "tokenpulse.time_to_first_output_token", Unit: Seconds, Judged: true,
-		Meaning: "Request start to first token that is not reasoning.",
-		Metric:  Metric{"tokenpulse.time_to_first_output_token", Seconds, "Time from the request's start to its first token that is not reasoning."},
-		Bounds:  firstTokenBounds, Off: true,
+		Metric: Metric{"tokenpulse.time_to_first_output_token", Seconds, "Time from the request's start to its first token that is not reasoning."},
+		Bounds: firstTokenBounds, Off: true,
 	},
 	TimePerOutputToken: {
 		Attribute: "tokenpulse.time_per_output_token", Unit: Seconds, Judged: true,
-		Meaning: "Mean time per output token after the first.",
-		Metric:  Metric{"tokenpulse.time_per_output_token", Seconds, "Mean time per output token of a request, after its first token."},
-		Bounds:  gapBounds, Percentiles: true,
+		Metric: Metric{"tokenpulse.time_per_output_token", Seconds, "Mean time per output token of a request, after its first token."},
+		Bounds: gapBounds, Percentiles: true,
 	},
 	RequestDuration: {
 		Attribute: "tokenpulse.request.duration", Unit: Seconds, Judged: true,
-		Meaning: "Request start to request end.",
-		Metric:  Metric{"tokenpulse.request.duration", Seconds, "Time from the request's start to its end."},
-		Bounds:  durationBounds, Percentiles: true,
+		Metric: Metric{"tokenpulse.request.duration", Seconds, "Time from the request's start to its end."},
+		Bounds: durationBounds, Percentiles: true,
 	},
 	QueueDuration: {
 		Attribute: "tokenpulse.queue.duration", Unit: Seconds, Judged: true, Metric: phase, Phase: names.PhaseQueue, Bounds: phaseBounds,
-		Meaning: "Request start to the engine's scheduling. Missing unless reported.",
 	},
 	PrefillDuration: {
 		Attribute: "tokenpulse.prefill.duration", Unit: Seconds, Judged: true, Metric: phase, Phase: names.PhasePrefill, Bounds: phaseBounds,
-		Meaning: "Scheduling to first token. With an unknown queue: request start to first token, estimated.",
 	},
 	DecodeDuration: {
 		Attribute: "tokenpulse.decode.duration", Unit: Seconds, Judged: true, Metric: phase, Phase: names.PhaseDecode, Bounds: phaseBounds,
-		Meaning: "First token to last token.",
 	},
 	NetworkDuration: {
 		Attribute: "tokenpulse.network.duration", Unit: Seconds, Judged: true, Metric: phase, Phase: names.PhaseNetwork, Bounds: phaseBounds,
-		Meaning: "Time to first token here minus that at the engine. Needs `join`, or a service that reports its own to token_tap.",
+		Meaning: "[Network](definitions.md#numbers-of-a-trace). Needs `join`, or a service that reports its own time to first token to token_tap.",
 	},
 	DecodeShare: {
 		Attribute: "tokenpulse.decode.share", Unit: Ratio, Full: true, Judged: true,
-		Meaning: "Decode duration / (prefill duration + decode duration).",
 	},
 	OutputTokenRate: {
 		Attribute: "tokenpulse.output_token_rate", Unit: PerSecond, Full: true, Instead: "time_per_output_token",
-		Meaning: "1 / time per output token.",
-		Metric:  Metric{"tokenpulse.output_token_rate", PerSecond, "Output tokens per second of a request, after its first token."},
-		Bounds:  rateBounds, Off: true,
+		Metric: Metric{"tokenpulse.output_token_rate", PerSecond, "Output tokens per second of a request, after its first token."},
+		Bounds: rateBounds, Off: true,
 	},
 	TimeToAnswer: {
 		Attribute: "tokenpulse.trace.time_to_answer", Unit: Seconds, Judged: true,
-		Meaning: "Start of the root span to first output token of the last request.",
-		Metric:  Metric{"tokenpulse.trace.time_to_answer", Seconds, "Time from the start of a trace's root span to the first output token of its last request. Needs `roll_up`."},
-		Bounds:  answerBounds,
+		Metric: Metric{"tokenpulse.trace.time_to_answer", Seconds, "Time from the start of a trace's root span to the first output token of its last request. Needs `roll_up`."},
+		Bounds: answerBounds,
 	},
 	InterTokenLatency: {
 		Attribute: "tokenpulse.inter_token_latency.sketch",
@@ -81,41 +71,32 @@ var Table = [Count]Number{
 
 	RequestTokenRate: {
 		Attribute: "tokenpulse.request_token_rate", Unit: PerSecond, Full: true, Instead: "request.duration",
-		Meaning: "Output tokens / request duration.",
 	},
 	StallDuration: {
 		Attribute: "tokenpulse.stall.duration", Unit: Seconds, Judged: true,
-		Meaning: "Sum of the stalls. Missing when 0.",
-		Metric:  Metric{"tokenpulse.stall.duration", Seconds, "Sum of the gaps that are stalls."},
+		Metric: Metric{"tokenpulse.stall.duration", Seconds, "Sum of the gaps that are stalls."},
 	},
 	FluidityIndex: {
 		Attribute: "tokenpulse.fluidity_index", Unit: Ratio, Instead: "inter_token_latency.p99",
-		Meaning: "Share of the token deadlines that were met. Needs `fluidity`.",
 	},
 	StallCount: {
 		Attribute: "tokenpulse.stall.count", Unit: "{stall}", Whole: true, Judged: true,
-		Meaning: "Gaps longer than `stall_threshold`. Missing when 0.",
-		Metric:  Metric{"tokenpulse.stalls", "{stall}", "Gaps between chunks that exceed the stall threshold."},
+		Metric: Metric{"tokenpulse.stalls", "{stall}", "Gaps between chunks that exceed the stall threshold."},
 	},
 	ChunkCount: {
 		Attribute: "tokenpulse.chunk.count", Unit: "{chunk}", Whole: true, Judged: true,
-		Meaning: "Chunks that carried a token, dropped chunks included.",
 	},
 	TokenCount: {
 		Attribute: "tokenpulse.token_count", Unit: Tokens, Whole: true,
-		Meaning: "Counted output tokens. Missing where a number was reported or chunks are frames.",
 	},
 	TokenCountMismatch: {
 		Attribute: "tokenpulse.token_count.mismatch", Unit: Tokens, Whole: true,
-		Meaning: "Reported output tokens minus counted ones. Missing when 0.",
 	},
 	ClockAnomalies: {
 		Attribute: "tokenpulse.clock.anomalies", Unit: "{step}", Whole: true, Judged: true,
-		Meaning: "Backward steps between request start, chunks and request end. Missing when 0.",
 	},
 	CachedInputShare: {
 		Attribute: "tokenpulse.cached_input.share", Unit: Ratio,
-		Meaning: "Cached input tokens / input tokens, 0 to 1. Missing unless both are reported.",
 	},
 	SpeculativeAcceptedTokens: ofSpeculation("accepted_tokens", "Draft tokens of speculative decoding that the model accepted"),
 	SpeculativeDraftTokens:    ofSpeculation("draft_tokens", "Draft tokens of speculative decoding"),
@@ -167,7 +148,7 @@ const usage = "Reported tokens. Output includes reasoning."
 
 // ofGaps returns the row of a statistic of the gaps of a request.
 func ofGaps(name string, full bool) Number {
-	return Number{Attribute: names.Prefix + name, Unit: Seconds, Full: full, Judged: true, Meaning: "Statistics of the gaps of this request."}
+	return Number{Attribute: names.Prefix + name, Unit: Seconds, Full: full, Judged: true}
 }
 
 // ofSpeculation returns the row of a count of speculative decoding.
