@@ -1,8 +1,6 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package canary decides whether a candidate may go on, from requests that it served beside a
-// baseline. Its verdict holds however often it is asked. docs/canary.md has the method.
 package canary
 
 import (
