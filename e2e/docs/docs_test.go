@@ -8,14 +8,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/confmap/confmaptest"
 
-	"github.com/tokenpulse/tokenpulse/e2e/internal/markdown"
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
@@ -40,33 +38,6 @@ func sources(t *testing.T, matches func(name string) bool, visit func(file strin
 		visit(filepath.ToSlash(file), content)
 		return err
 	}))
-}
-
-// Every fault and attack names tests, and each test exists.
-func TestReliabilityPage_NamesTestsThatExist(t *testing.T) {
-	declared := map[string]bool{}
-	function := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
-	sources(t, func(name string) bool { return strings.HasSuffix(name, "_test.go") }, func(_ string, content []byte) {
-		for _, found := range function.FindAllSubmatch(content, -1) {
-			declared[string(found[1])] = true
-		}
-	})
-	name := regexp.MustCompile("`((?:Test|Fuzz)\\w+)`")
-	page := markdown.Read(t, "docs/reliability.md")
-	for _, found := range name.FindAllStringSubmatch(page, -1) {
-		if !declared[found[1]] {
-			t.Errorf("docs/reliability.md names %s, which no test file declares", found[1])
-		}
-	}
-	_, faults, found := strings.Cut(page, "## Faults\n")
-	require.True(t, found)
-	rows := markdown.TableRows(faults)
-	require.Greater(t, len(rows), 30)
-	for _, row := range rows {
-		if !name.MatchString(row[len(row)-1]) {
-			t.Errorf("docs/reliability.md names no test for %q", row[0])
-		}
-	}
 }
 
 // Every self-metric says what to do.
