@@ -36,8 +36,8 @@ service:
   telemetry: {metrics: {level: none}}
 `
 
-// sendTenants sends a stream of 20 tokens for each tenant.
-func sendTenants(t *testing.T, c *collector.Collector, tenants int) {
+// sendTenants sends a stream of 20 tokens for each tenant. The IDs of streams contain the round.
+func sendTenants(t *testing.T, c *collector.Collector, tenants, round int) {
 	t.Helper()
 	const perRequest = 200
 	begin := time.Now().Add(-time.Minute)
@@ -46,7 +46,7 @@ func sendTenants(t *testing.T, c *collector.Collector, tenants int) {
 		for i := first; i < min(first+perRequest, tenants); i++ {
 			at := begin
 			event := func(kind, rest string) {
-				fmt.Fprintf(&body, "{\"event\":%q,\"stream_id\":\"s%d\",\"time_unix_nano\":\"%d\"%s}\n", kind, i, at.UnixNano(), rest)
+				fmt.Fprintf(&body, "{\"event\":%q,\"stream_id\":\"s%d-%d\",\"time_unix_nano\":\"%d\"%s}\n", kind, round, i, at.UnixNano(), rest)
 			}
 			event("start", fmt.Sprintf(`,"attributes":{"gen_ai.request.model":"m%d","tenant":"tenant-%d"}`, i%100, i))
 			for token := range 20 {
@@ -69,7 +69,7 @@ func sendTenants(t *testing.T, c *collector.Collector, tenants int) {
 func TestManyScrapes_StayWithinTwiceTheMemory(t *testing.T) {
 	config := collector.WriteFile(t, t.TempDir(), "config.yaml", fmt.Sprintf(manySeriesConfig, 2**manySeries+2))
 	c := collector.Start(t, config)
-	sendTenants(t, c, *manySeries)
+	sendTenants(t, c, *manySeries, 0)
 	const scrapes, timeout = 26, 10
 	idle := c.Memory(t, "VmRSS")
 	formats := []string{
