@@ -39,15 +39,15 @@ type Verdict struct {
 // request for Unapplied.
 func (r *Rules) Judge(verdicts []Verdict, request Subject) []Verdict {
 	for _, missed := range r.missed {
-		missed.miss()
+		missed.Lacks()
 	}
 	for i := range r.all {
 		rule := &r.all[i]
 		if !rule.indicator.OfTrace() && rule.appliesTo(request) {
-			rule.use.apply()
+			rule.use.Has()
 			verdicts = append(verdicts, rule.verdictOn(request))
 		} else {
-			rule.use.miss()
+			rule.use.Lacks()
 		}
 	}
 	return verdicts
@@ -59,7 +59,7 @@ func (r *Rules) judgeTrace(verdicts []Verdict, root Subject) []Verdict {
 	for i := range r.all {
 		rule := &r.all[i]
 		if rule.indicator.OfTrace() && rule.appliesTo(root) {
-			rule.use.apply()
+			rule.use.Has()
 			verdicts = append(verdicts, rule.verdictOn(root))
 		}
 	}

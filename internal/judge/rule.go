@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tokenpulse/tokenpulse/internal/attributes"
+	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
@@ -22,9 +23,9 @@ import (
 // common, so that these are compared once.
 type Rules struct {
 	all      []rule
-	defined  map[string]bool // the names
-	missed   []*use          // of rules that Bind left out
-	detailed bool            // whether verdicts without a breach have an attribute of their own
+	defined  map[string]bool        // the names
+	missed   []*diagnostics.Lacking // of rules that Bind left out
+	detailed bool                   // whether verdicts without a breach have an attribute of their own
 }
 
 // rule is an SLOConfig, ready to judge requests.
@@ -37,7 +38,7 @@ type rule struct {
 	thresholdAttribute string
 	clientErrors       slo.Verdict // on client mistakes
 	matchers           []matcher
-	use                *use
+	use                *diagnostics.Lacking // requests that the SLO applies to
 }
 
 // matcher is a condition on an attribute: that it equals a value, or matches a pattern or lies in a range if there
@@ -55,7 +56,7 @@ func NewRules(configs []SLOConfig, detailed bool) (*Rules, error) {
 	rules := &Rules{defined: map[string]bool{}, detailed: detailed}
 	for i := range configs {
 		c := &configs[i]
-		r := rule{name: c.Name, verdictAttribute: names.SLOVerdictPrefix + c.Name, attribute: names.Prefix + c.Indicator, thresholdAttribute: c.ThresholdAttribute, use: new(use)}
+		r := rule{name: c.Name, verdictAttribute: names.SLOVerdictPrefix + c.Name, attribute: names.Prefix + c.Indicator, thresholdAttribute: c.ThresholdAttribute, use: new(diagnostics.Lacking)}
 		r.indicator = byAttribute[r.attribute]
 		if c.ClientErrors == names.VerdictBad {
 			r.clientErrors = slo.Bad
@@ -90,7 +91,7 @@ func NewRules(configs []SLOConfig, detailed bool) (*Rules, error) {
 func (r *Rules) Uncounted() *Rules {
 	rules := &Rules{all: slices.Clone(r.all), defined: r.defined, detailed: r.detailed}
 	for i := range rules.all {
-		rules.all[i].use = new(use)
+		rules.all[i].use = new(diagnostics.Lacking)
 	}
 	return rules
 }

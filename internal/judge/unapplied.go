@@ -5,32 +5,12 @@ package judge
 
 import (
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 )
-
-// use shows whether an SLO applies to any request.
-type use struct {
-	applied atomic.Bool
-	missed  atomic.Int64 // requests before the first that it applies to
-}
-
-func (u *use) apply() {
-	if !u.applied.Load() {
-		u.applied.Store(true)
-	}
-}
-
-// miss stops to count where Unapplied does: a counter that every request writes would contend.
-func (u *use) miss() {
-	if !u.applied.Load() && u.missed.Load() < unappliedAfterRequests {
-		u.missed.Add(1)
-	}
-}
 
 // Unapplied recognises SLOs that apply to no request.
 type Unapplied struct {
@@ -57,7 +37,7 @@ func (u *Unapplied) Inspect() {
 	}
 	var slos []string
 	for i := range u.rules.all {
-		if use := u.rules.all[i].use; !use.applied.Load() && use.missed.Load() >= unappliedAfterRequests {
+		if use := u.rules.all[i].use; !use.Met() && use.Count() >= unappliedAfterRequests {
 			slos = append(slos, u.rules.all[i].name)
 		}
 	}

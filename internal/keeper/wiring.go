@@ -6,7 +6,6 @@ package keeper
 import (
 	"strconv"
 	"strings"
-	"sync/atomic"
 
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/zap"
@@ -18,9 +17,8 @@ import (
 // wiring looks for pipelines that run without an error and lose numbers.
 type wiring struct {
 	doubts *diagnostics.Doubts
-	// unmeasured counts model calls without latency until settled, after a request with latency.
-	unmeasured atomic.Int64
-	settled    atomic.Bool
+	// latency is what model calls lack that no processor has read.
+	latency diagnostics.Lacking
 }
 
 // unmeasuredCalls is how many model calls without latency, and no request with one, are
@@ -31,15 +29,16 @@ const unmeasuredCalls = 20
 // inspect is called with each span. processed is false if no processor has read it.
 func (w *wiring) inspect(span ptrace.Span, processed bool) {
 	if processed {
-		if !w.settled.Load() {
-			w.settled.Store(true)
-		}
+		w.latency.Has()
 		if state := span.TraceState().AsRaw(); state != "" && !isAggregated(span) {
 			w.inspectSampling(state)
 		}
 		return
 	}
-	if w.settled.Load() || !looksLikeModelCall(span) || w.unmeasured.Add(1) < unmeasuredCalls {
+	if w.latency.Met() || !looksLikeModelCall(span) {
+		return
+	}
+	if w.latency.Lacks(); w.latency.Count() < unmeasuredCalls {
 		return
 	}
 	w.doubts.Raise("spans of model calls arrive without latency, so TTFT, TPOT and SLOs are missing; "+
