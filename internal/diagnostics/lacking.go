@@ -12,7 +12,7 @@ type Lacking struct {
 	count atomic.Int64
 }
 
-// maxLacking ends the count: a counter that every request writes would contend.
+// maxLacking is as many as any row needs. It ends the count: a counter that every request writes would contend.
 const maxLacking = 100
 
 // Has is called for a request that has it.
@@ -32,5 +32,12 @@ func (l *Lacking) Lacks() {
 // Met reports whether a request had it.
 func (l *Lacking) Met() bool { return l.met.Load() }
 
-// Count returns the number of requests that lacked it, at most maxLacking.
-func (l *Lacking) Count() int64 { return l.count.Load() }
+// Facts returns the requests that lacked it, and one more if one had it. Ran is up to the caller.
+func (l *Lacking) Facts() Facts {
+	f := Facts{Cases: l.count.Load()}
+	f.All = f.Cases
+	if l.Met() {
+		f.All++
+	}
+	return f
+}

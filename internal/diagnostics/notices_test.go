@@ -22,9 +22,11 @@ import (
 func TestNotices_LinkToTheRemedies(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(testenv.Root(t), "docs", "sources.md"))
 	require.NoError(t, err)
-	messages := []string{unclaimedMessage}
-	for _, ofSource := range NewNotices(zap.NewNop(), source.Names()).messages {
-		messages = append(messages, ofSource[1:]...)
+	messages := []string{unclaimed.message}
+	for _, ofSource := range NewNotices(zap.NewNop(), source.Names()).reasons {
+		for _, notice := range ofSource[1:] {
+			messages = append(messages, notice.message)
+		}
 	}
 	require.Len(t, messages, 1+10*len(source.Names()))
 	link := regexp.MustCompile(`docs/sources\.md#(\w+)$`)
@@ -37,9 +39,9 @@ func TestNotices_LinkToTheRemedies(t *testing.T) {
 
 // A sender of token events is not advised to send token events.
 func TestNotices_AdviseToSendTheMissingStartEvent(t *testing.T) {
-	messages := NewNotices(zap.NewNop(), source.Names()).messages
+	reasons := NewNotices(zap.NewNop(), source.Names()).reasons
 	for reader, name := range source.Names() {
-		message := messages[reader][latency.NotReported]
+		message := reasons[reader][latency.NotReported].message
 		require.Equal(t, name == "token_stream", strings.Contains(message, "remedy: send a start event"), message)
 		require.Equal(t, name != "token_stream", strings.Contains(message, "send token events to token_stream"), message)
 	}

@@ -3,13 +3,16 @@
 
 package inprocess
 
-import "go.uber.org/zap"
+import (
+	"go.uber.org/zap"
+
+	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
+)
 
 // ReportIdleExporters logs the endpoints of the token_sli exporters of the configuration that are in no
 // pipeline. Components call it when they start: all pipelines are then built.
 func ReportIdleExporters(logger *zap.Logger) {
 	if endpoints := IdleExporters.Take(); len(endpoints) > 0 {
-		logger.Warn("a token_sli exporter is in no pipeline, so nothing listens on its endpoint; "+
-			"add it to the `exporters` of a pipeline, or remove it", zap.Strings("endpoints", endpoints))
+		diagnostics.ExporterIdle.Log(logger, zap.Strings("endpoints", endpoints))
 	}
 }

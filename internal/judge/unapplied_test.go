@@ -52,7 +52,7 @@ func TestUnapplied_WarnsOnceOfSLOThatNeverApplies(t *testing.T) {
 		u.judgeEach("m")
 	}
 	require.Zero(t, logs.Len(), "before 15 minutes")
-	u.since = time.Now().Add(-unappliedAfter)
+	u.since = time.Now().Add(-15 * time.Minute)
 	u.judgeEach("m")
 	u.judgeEach("m")
 	require.Equal(t, 1, logs.Len())
@@ -62,7 +62,7 @@ func TestUnapplied_WarnsOnceOfSLOThatNeverApplies(t *testing.T) {
 
 func TestUnapplied_IsSilentAboutSLOThatAppliedOnce(t *testing.T) {
 	u, logs := modelRules(t, "m")
-	u.since = time.Now().Add(-unappliedAfter)
+	u.since = time.Now().Add(-15 * time.Minute)
 	for range 99 { // fewer than 100
 		u.judgeEach("other")
 	}

@@ -10,35 +10,30 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
-const (
-	overflowMessage = "requests or open streams of new series go to one series, `otel.metric.overflow`, because `max_series` or, in token_stream, " +
-		"`max_share_per_client` is reached; remove a dimension with many values, or raise the limit"
-	unseenMessage           = "no request had a verdict for these objectives; check the spelling of `objectives::slo` against `slos` of token_latency"
-	standardOverflowMessage = "requests with new attributes of `conventions` go to one series, `otel.metric.overflow`, because `max_series` is reached; " +
-		"narrow `conventions::attributes`, or raise the limit"
-	doubledMessage = "two vantages of one trace count under the same names of `conventions`, so their requests count twice; " +
-		"name one of client and gateway, and one of server and engine, in `conventions::vantages`"
-	withoutChunksMessage = "the time per output chunk of `conventions` is missing, because spans carry no gaps between chunks; " +
-		"set `detail: full` of token_latency"
-	dimensionMessage = "no request has this dimension; check its spelling in `dimensions`, and that the senders set the attribute"
-)
+// unjudged returns the SLOs of objectives without a verdict, and the facts about them.
+func (k *Keeper) unjudged() (slo.Unjudged, diagnostics.Facts) {
+	u := k.Tracker.Unjudged(k.settings.Now())
+	return u, diagnostics.Facts{Cases: u.Requests, All: u.Requests, Ran: u.Ran}
+}
 
-// doubtObjectives raises a doubt about objectives without a verdict: after a few requests if components of this
-// process define SLOs but not these, else much later, as another Collector may define them.
+// doubtObjectives reports objectives without a verdict: those that no component of this process defines if any defines SLOs,
+// else all, as another Collector may define them.
 func (k *Keeper) doubtObjectives() {
-	objectives, slos := k.Tracker.Unseen(k.settings.Now())
-	if len(objectives) == 0 {
-		if slos = definedSLOs(); len(slos) > 0 {
-			objectives = k.Tracker.Undefined(slos)
-		}
+	u, facts := k.unjudged()
+	mistake, objectives, slos := diagnostics.ObjectiveUnseen, u.SLOs, u.Seen
+	if defined := definedSLOs(); len(defined) > 0 && !mistake.SeenIn(facts) {
+		mistake, slos = diagnostics.ObjectiveUndefined, defined
+		objectives = slices.DeleteFunc(objectives, func(slo string) bool { return slo == names.SLOAll || slices.Contains(defined, slo) })
 	}
 	if len(objectives) > 0 {
-		k.doubts.Raise(unseenMessage, strings.Join(objectives, ", "), zap.Strings("objectives", objectives), zap.Strings("slos_seen", slos))
+		k.doubts.Report(mistake, facts, strings.Join(objectives, ", "), zap.Strings("objectives", objectives), zap.Strings("slos_seen", slos))
 	}
 }
 
@@ -53,10 +48,7 @@ func definedSLOs() []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// minRequests is the number of requests of which one has a dimension that is spelled right. Failures are rarer.
-const minRequests = 100
-
-// doubtDimensions raises a doubt about each dimension without a value. The default ones are spelled right.
+// doubtDimensions reports each dimension without a value. The default ones are spelled right, and failures are rare.
 func (k *Keeper) doubtDimensions() {
 	if k.Engine == nil {
 		return
@@ -65,13 +57,13 @@ func (k *Keeper) doubtDimensions() {
 	unused, requests := k.Engine.UnusedDimensions()
 	for _, i := range unused {
 		name := k.settings.Config.Series.Dimensions[i].Attribute
-		if requests >= minRequests && name != names.ErrorType && !slices.Contains(defaults, name) {
-			k.doubts.Raise(dimensionMessage, name, zap.String("dimension", name))
+		if name != names.ErrorType && !slices.Contains(defaults, name) {
+			k.doubts.Report(diagnostics.DimensionUnused, diagnostics.Facts{Cases: int64(requests), All: int64(requests)}, name, zap.String("dimension", name))
 		}
 	}
 }
 
-// doubtConventions raises a doubt about requests that the metrics of conventions misrepresent.
+// doubtConventions reports requests that the metrics of conventions misrepresent.
 func (k *Keeper) doubtConventions() {
 	if k.Engine == nil || k.Engine.Standard == nil {
 		return
@@ -79,12 +71,14 @@ func (k *Keeper) doubtConventions() {
 	faults := k.Engine.Standard.Faults()
 	for _, fault := range [...]struct {
 		found   bool
-		message string
+		mistake diagnostics.Mistake
 	}{
-		{faults.Overflow, standardOverflowMessage}, {faults.Doubled, doubledMessage}, {faults.WithoutChunks, withoutChunksMessage},
+		{faults.Overflow, diagnostics.ConventionsOverflow},
+		{faults.Doubled, diagnostics.ConventionsDoubled},
+		{faults.WithoutChunks, diagnostics.ConventionsWithoutChunks},
 	} {
 		if fault.found {
-			k.doubts.Raise(fault.message, "")
+			k.doubts.Report(fault.mistake, diagnostics.Facts{Cases: 1}, "")
 		}
 	}
 }

@@ -13,16 +13,17 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/conventions"
+	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
-// abouts returns what the current doubts with a message are about.
-func (h *harness) abouts(message string) (all []string) {
+// abouts returns what the current doubts of a mistake are about.
+func (h *harness) abouts(mistake diagnostics.Mistake) (all []string) {
 	for _, d := range h.doubts.Current() {
-		if d.Message == message {
+		if d.Message == mistake.Message() {
 			all = append(all, d.About)
 		}
 	}
@@ -40,14 +41,14 @@ func TestDoubts_NameDimensionsThatNoRequestHas(t *testing.T) {
 	h.Record(t.Context(), spans(t, 1, met))
 	h.Round(t.Context())
 	h.Round(t.Context())
-	require.Equal(t, []string{"replcia"}, h.abouts(dimensionMessage), "failures and defaults may be absent")
+	require.Equal(t, []string{"replcia"}, h.abouts(diagnostics.DimensionUnused), "failures and defaults may be absent")
 	require.Equal(t, 1, h.logs.Len())
 	require.Equal(t, map[string]any{"dimension": "replcia"}, h.logs.All()[0].ContextMap())
 
 	h.clock = h.clock.Add(6 * time.Minute)
 	require.Empty(t, h.doubts.Current())
 	h.Round(t.Context())
-	require.Equal(t, []string{"replcia"}, h.abouts(dimensionMessage), "its cause lasts")
+	require.Equal(t, []string{"replcia"}, h.abouts(diagnostics.DimensionUnused), "its cause lasts")
 	require.Equal(t, 1, h.logs.Len())
 }
 
@@ -62,7 +63,7 @@ func TestDoubts_NameObjectivesThatThisProcessDoesNotDefine(t *testing.T) {
 	inprocess.SLOs.Set(owner, []slo.Definition{{Name: "tpot"}, {Name: "ttft"}})
 	defer inprocess.SLOs.Remove(owner)
 	h.Round(t.Context())
-	require.Equal(t, []string{"tpto"}, h.abouts(unseenMessage))
+	require.Equal(t, []string{"tpto"}, h.abouts(diagnostics.ObjectiveUndefined))
 }
 
 func TestDoubts_ExplainTheOverflowSeries(t *testing.T) {
@@ -71,10 +72,10 @@ func TestDoubts_ExplainTheOverflowSeries(t *testing.T) {
 		s.Engine = series.NewEngine(s.Config.EngineOptions())
 	})
 	for i := range 3 {
-		require.Empty(t, h.abouts(overflowMessage))
+		require.Empty(t, h.abouts(diagnostics.SeriesOverflow))
 		h.Record(t.Context(), spans(t, 1, map[string]any{"model": strconv.Itoa(i), "tokenpulse.outcome": "success"}))
 	}
-	require.Equal(t, []string{""}, h.abouts(overflowMessage))
+	require.Equal(t, []string{""}, h.abouts(diagnostics.SeriesOverflow))
 }
 
 var calls byte
@@ -128,9 +129,9 @@ func TestDoubts_OfConventions(t *testing.T) {
 			for _, c := range test.calls {
 				h.Record(t.Context(), streamed(t, c.trace, c.vantage, test.more))
 			}
-			require.Len(t, h.abouts(doubledMessage), toInt(test.doubled))
-			require.Len(t, h.abouts(withoutChunksMessage), toInt(test.chunks))
-			require.Empty(t, h.abouts(standardOverflowMessage))
+			require.Len(t, h.abouts(diagnostics.ConventionsDoubled), toInt(test.doubled))
+			require.Len(t, h.abouts(diagnostics.ConventionsWithoutChunks), toInt(test.chunks))
+			require.Empty(t, h.abouts(diagnostics.ConventionsOverflow))
 		})
 	}
 }
@@ -149,9 +150,9 @@ func TestDoubts_ExplainTheOverflowOfConventions(t *testing.T) {
 		s.Engine = series.NewEngine(s.Config.EngineOptions())
 	})
 	for i := range 3 {
-		require.Empty(t, h.abouts(standardOverflowMessage))
+		require.Empty(t, h.abouts(diagnostics.ConventionsOverflow))
 		h.Record(t.Context(), streamed(t, byte(i), "engine", map[string]any{"gen_ai.request.model": strconv.Itoa(i)}))
 	}
-	require.Equal(t, []string{""}, h.abouts(standardOverflowMessage))
-	require.Empty(t, h.abouts(overflowMessage), "they have one dimension")
+	require.Equal(t, []string{""}, h.abouts(diagnostics.ConventionsOverflow))
+	require.Empty(t, h.abouts(diagnostics.SeriesOverflow), "they have one dimension")
 }

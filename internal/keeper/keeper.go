@@ -87,7 +87,8 @@ type Keeper struct {
 	telemetry *telemetry
 	doubts    *diagnostics.Doubts
 	wiring    wiring
-	pairs     scopePairs
+	// inspection is that of doubtRepeats.
+	inspection inspection
 
 	flushes, saves worker
 	patience       time.Duration // of a round, with either
@@ -200,9 +201,7 @@ func (k *Keeper) AddTo(h *series.Handle, r *series.Contribution) (recorded serie
 // Count reports requests that Add added as self-metrics.
 func (k *Keeper) Count(ctx context.Context, tally *spanreader.Tally) {
 	k.telemetry.recorded(ctx, tally)
-	if tally.Overflow > 0 {
-		k.doubts.Raise(overflowMessage, "")
-	}
+	k.doubts.Report(diagnostics.SeriesOverflow, diagnostics.Facts{Cases: tally.Overflow}, "")
 	k.doubtConventions()
 }
 

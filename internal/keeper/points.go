@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.uber.org/zap"
 
+	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/metricreader"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
@@ -31,12 +32,10 @@ func newPoints(config *Config, now time.Time) *metricreader.Reader {
 func (k *Keeper) RecordMetrics(ctx context.Context, metrics pmetric.Metrics) {
 	tally := k.points.Read(metrics, k.settings.Now(), k.increase)
 	k.telemetry.read(ctx, &tally)
-	if tally.Overflow > 0 {
-		k.doubts.Raise(overflowMessage, "")
-	}
-	for reason, message := range pointProblems {
-		if tally.Ignored[reason] > 0 {
-			k.doubts.Raise(message, "", zap.String("reason", metricreader.ReasonNames[reason]))
+	k.doubts.Report(diagnostics.SeriesOverflow, diagnostics.Facts{Cases: tally.Overflow}, "")
+	for reason, mistake := range pointMistakes {
+		if n := tally.Ignored[reason]; n > 0 {
+			k.doubts.Report(mistake, diagnostics.Facts{Cases: n}, "", zap.String("reason", metricreader.ReasonNames[reason]))
 		}
 	}
 }
@@ -57,14 +56,10 @@ func (k *Keeper) increase(i *series.Increment) series.Recorded {
 	return recorded
 }
 
-// pointProblems has the message for each reason: what happens, and the remedy.
-var pointProblems = map[metricreader.Reason]string{
-	metricreader.WrongScale: "histograms arrive with other buckets than those of scale 6, so token_sli ignores them; " +
-		"let no processor or SDK lower their scale between the connector or receiver that sends them and token_sli",
-	metricreader.WrongType: "metrics arrive with another type than tokenpulse sends, so token_sli ignores them; " +
-		"send them to token_sli over OTLP without a conversion, such as one by Prometheus",
-	metricreader.OwnObjectives: "this exporter and a producer of its metrics both have `objectives`, so the exporter ignores the gauges of the producer; " +
-		"remove `objectives` from one of them: from the exporter if it has only this producer, else from the producer",
-	metricreader.Limit: "the exporter remembers 100 * `max_series` streams of data points, and ignores new ones; " +
-		"raise `max_series`, or use fewer dimensions at the producers",
+// pointMistakes has the mistake behind a reason to ignore data points, if it is one.
+var pointMistakes = map[metricreader.Reason]diagnostics.Mistake{
+	metricreader.WrongScale:    diagnostics.PointsScale,
+	metricreader.WrongType:     diagnostics.PointsType,
+	metricreader.OwnObjectives: diagnostics.PointsObjectives,
+	metricreader.Limit:         diagnostics.PointsLimit,
 }

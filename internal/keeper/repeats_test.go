@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 )
 
 // nested returns a model call of one scope below one of another, with these attributes each.
@@ -107,7 +109,7 @@ func TestDoubtRepeats_FollowsTheRuleOfTheProcessor(t *testing.T) {
 			if c.expected {
 				want = []string{"framework, sdk"}
 			}
-			require.Equal(t, want, h.abouts(repeatsMessage))
+			require.Equal(t, want, h.abouts(diagnostics.CallRepeated))
 		})
 	}
 }
@@ -122,10 +124,10 @@ func TestDoubtRepeats_InspectsLimitedSpansPerSecond(t *testing.T) {
 	h.Record(t.Context(), trace(t, many))
 	repeat := nested(t, "framework", "sdk", annotated(), annotated())
 	h.Record(t.Context(), repeat)
-	require.Empty(t, h.abouts(repeatsMessage))
+	require.Empty(t, h.abouts(diagnostics.CallRepeated))
 	h.clock = h.clock.Add(time.Second)
 	h.Record(t.Context(), repeat)
-	require.Equal(t, []string{"framework, sdk"}, h.abouts(repeatsMessage))
+	require.Equal(t, []string{"framework, sdk"}, h.abouts(diagnostics.CallRepeated))
 }
 
 // Senders choose the names of scopes, so the doubts are limited.
@@ -134,7 +136,7 @@ func TestDoubtRepeats_AreLimited(t *testing.T) {
 	for i := range 100 {
 		h.Record(t.Context(), nested(t, fmt.Sprint("framework", i), "sdk", annotated(), annotated()))
 	}
-	require.Len(t, h.doubts.Current(), maxScopePairs+1)
+	require.Len(t, h.doubts.Current(), 8+1)
 }
 
 // A repeat is in no series.

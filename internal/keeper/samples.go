@@ -6,6 +6,7 @@ package keeper
 import (
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
@@ -63,7 +64,7 @@ func Collect[L any](k *Keeper, now time.Time, sink Sink[L]) {
 		k.points.Gauges(now, c.gauge)
 	}
 	if k.open != nil && k.open.Collect(now, c.streams) {
-		k.doubts.Raise(overflowMessage, "")
+		k.doubts.Report(diagnostics.SeriesOverflow, diagnostics.Facts{Cases: 1}, "")
 	}
 }
 

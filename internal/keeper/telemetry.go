@@ -58,8 +58,11 @@ func (t *telemetry) register(k *Keeper, owner []attribute.KeyValue) error {
 			return k.recorded.Evicted() + k.settings.Delivered.Evicted()
 		})),
 		t.RegisterTokenSliObjectivesUnseenCallback(func(_ context.Context, o metric.Int64Observer) error {
-			objectives, _ := k.Tracker.Unseen(k.settings.Now())
-			for _, slo := range objectives {
+			unjudged, facts := k.unjudged()
+			if !diagnostics.ObjectiveUnseen.SeenIn(facts) {
+				return nil
+			}
+			for _, slo := range unjudged.SLOs {
 				o.Observe(1, with(owner, attribute.String("slo", slo)))
 			}
 			return nil

@@ -21,11 +21,6 @@ type wiring struct {
 	latency diagnostics.Lacking
 }
 
-// unmeasuredCalls is how many model calls without latency, and no request with one, are
-// taken for a missing processor. In a working pipeline, a few calls that no reader
-// claims may come first.
-const unmeasuredCalls = 20
-
 // inspect is called with each span. processed is false if no processor has read it.
 func (w *wiring) inspect(span ptrace.Span, processed bool) {
 	if processed {
@@ -38,11 +33,8 @@ func (w *wiring) inspect(span ptrace.Span, processed bool) {
 	if w.latency.Met() || !looksLikeModelCall(span) {
 		return
 	}
-	if w.latency.Lacks(); w.latency.Count() < unmeasuredCalls {
-		return
-	}
-	w.doubts.Raise("spans of model calls arrive without latency, so TTFT, TPOT and SLOs are missing; "+
-		"add a token_latency processor to the pipeline in front of token_sli, or to an earlier pipeline", "")
+	w.latency.Lacks()
+	w.doubts.Report(diagnostics.SpansUnread, w.latency.Facts(), "")
 }
 
 // looksLikeModelCall reports whether a span has one of the attributes that most model calls have before
@@ -68,9 +60,7 @@ func (w *wiring) inspectSampling(state string) {
 	if !ok || share >= 1 {
 		return
 	}
-	w.doubts.Raise("spans were sampled before they arrived (`ot=th` in tracestate), so token_sli counts only a share of the requests; "+
-		"put token_sli before the sampler, for example in a pipeline of its own; sample in the Collector if an SDK samples", "",
-		zap.Float64("share", share))
+	w.doubts.Report(diagnostics.SpansSampled, diagnostics.Facts{Cases: 1}, "", zap.Float64("share", share))
 }
 
 // samplingShare returns the share of spans that a sampler kept: 1 - T / 2^56, where T is

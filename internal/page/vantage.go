@@ -6,6 +6,7 @@ package page
 import (
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/history"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
@@ -83,14 +84,6 @@ type seenRequests struct {
 	Requests uint64 `json:"requests"`
 }
 
-// Doubts about the vantage of an answer.
-const (
-	doubtFewer = "an outer vantage has fewer than half as many requests as the one that has most, so the numbers are those of an inner one; " +
-		"check that all requests of the outer one arrive here, or choose it to see its part"
-	doubtUnknown = "some requests have no known vantage, and are added although another vantage may have seen them, too; " +
-		"read spans with `token_latency`, and raise `max_series` if it is reached"
-)
-
 // chooseVantage counts the selected requests of each vantage. If the question names no vantage, it selects the
 // outermost one that has at least half as many requests as the one that has most. A range without requests has the
 // vantage of the last day, whose budgets go on.
@@ -159,13 +152,18 @@ func (s *seen) outermost(enough func(timeline.Vantage) bool) timeline.Vantage {
 
 // doubt adds the reasons to doubt that the chosen vantage has every request once.
 func (s *seen) doubt(q *query, shown timeline.Vantage) {
-	for _, v := range observers {
-		if v < shown && total(&s.sums[v]) > 0 {
-			s.Doubts = append(s.Doubts, doubt{doubtFewer, v.String(), seconds(q.since())})
+	report := func(m diagnostics.Mistake, seenBy timeline.Vantage) {
+		if m.SeenIn(diagnostics.Facts{Cases: int64(total(&s.sums[seenBy]))}) {
+			s.Doubts = append(s.Doubts, doubt{m.Message(), seenBy.String(), seconds(q.since())})
 		}
 	}
-	if s.vantages > 1 && total(&s.sums[timeline.VantageUnspecified]) > 0 {
-		s.Doubts = append(s.Doubts, doubt{doubtUnknown, "", seconds(q.since())})
+	for _, v := range observers {
+		if v < shown {
+			report(diagnostics.VantagePassedOver, v)
+		}
+	}
+	if s.vantages > 1 {
+		report(diagnostics.VantageUnknown, timeline.VantageUnspecified)
 	}
 }
 

@@ -12,12 +12,6 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
-// An objective without a verdict after both of these limits is most likely misspelled.
-const (
-	unseenAfter         = 15 * time.Minute
-	unseenAfterRequests = 100
-)
-
 // sightings finds objectives whose SLO no request was judged by. The SLO may be
 // defined by a processor in another Collector, so only the spans can show its name.
 type sightings struct {
@@ -47,32 +41,22 @@ func (s *sightings) add(slo string) {
 	}
 }
 
-// undefinedAfterRequests is enough for an SLO that nothing is known to define.
-const undefinedAfterRequests = 20
-
-// Undefined returns the SLOs of objectives that had no verdict after a few requests, and that are not among
-// the defined ones, sorted.
-func (t *Tracker) Undefined(defined []string) (objectives []string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for slo := range t.sightings.unseen {
-		if t.sightings.requests >= undefinedAfterRequests && slo != names.SLOAll && !slices.Contains(defined, slo) {
-			objectives = append(objectives, slo)
-		}
-	}
-	slices.Sort(objectives)
-	return objectives
+// Unjudged are the SLOs of objectives that had no verdict.
+type Unjudged struct {
+	// SLOs of objectives without a verdict, and Seen ones of the verdicts that there were, both sorted.
+	SLOs, Seen []string
+	// Requests that were recorded, and the time since the tracker began.
+	Requests int64
+	Ran      time.Duration
 }
 
-// Unseen returns the SLOs of objectives that had no verdict although the tracker has
-// run for 15 minutes and recorded 100 requests, and the SLO names of the verdicts that
-// it did record, both sorted.
-func (t *Tracker) Unseen(now time.Time) (objectives, seen []string) {
+// Unjudged returns the SLOs of objectives that had no verdict so far.
+func (t *Tracker) Unjudged(now time.Time) Unjudged {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := &t.sightings
-	if len(s.unseen) == 0 || s.requests < unseenAfterRequests || now.Sub(s.since) < unseenAfter {
-		return nil, nil
+	if len(s.unseen) == 0 {
+		return Unjudged{}
 	}
-	return slices.Sorted(maps.Keys(s.unseen)), slices.Sorted(maps.Keys(s.seen))
+	return Unjudged{slices.Sorted(maps.Keys(s.unseen)), slices.Sorted(maps.Keys(s.seen)), int64(s.requests), now.Sub(s.since)}
 }

@@ -264,35 +264,17 @@ func TestTracker_VersionChangesWithEachCountedVerdict(t *testing.T) {
 	require.Len(t, versions(), 1)
 }
 
-func TestTracker_ReportsUnseenObjectives(t *testing.T) {
-	objectives := []Objective{{SLO: "A", Objective: 0.9, Window: month}, {SLO: "tpto", Objective: 0.9, Window: month}}
-	tests := map[string]struct {
-		requests   int
-		after      time.Duration
-		wantUnseen []string
-		wantSeen   []string
-	}{
-		"too early":                {1000, 15*time.Minute - 1, nil, nil},
-		"too few requests":         {99, time.Hour, nil, nil},
-		"15 minutes, 100 requests": {100, 15 * time.Minute, []string{"tpto"}, []string{"A", "tpot"}},
+func TestTracker_ReportsObjectivesWithoutVerdicts(t *testing.T) {
+	tracker := newTracker(func(o *TrackerOptions) {
+		o.Objectives = []Objective{{SLO: "A", Objective: 0.9, Window: month}, {SLO: "tpto", Objective: 0.9, Window: month}}
+	})
+	for range 50 {
+		tracker.judged("m", 0, "gA", "btpot")
+		tracker.judged("m", 0)
 	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			tracker := newTracker(func(o *TrackerOptions) { o.Objectives = objectives })
-			for range test.requests / 2 {
-				tracker.judged("m", 0, "gA", "btpot")
-			}
-			for range test.requests - test.requests/2 {
-				tracker.judged("m", 0)
-			}
-			unseen, seen := tracker.Unseen(begin.Add(test.after))
-			require.Equal(t, test.wantUnseen, unseen)
-			require.Equal(t, test.wantSeen, seen)
-			tracker.judged("m", 0, "ntpto")
-			unseen, _ = tracker.Unseen(begin.Add(test.after))
-			require.Empty(t, unseen, "NotEligible verdicts count, too")
-		})
-	}
+	require.Equal(t, Unjudged{SLOs: []string{"tpto"}, Seen: []string{"A", "tpot"}, Requests: 100, Ran: time.Hour}, tracker.Unjudged(begin.Add(time.Hour)))
+	tracker.judged("m", 0, "ntpto")
+	require.Empty(t, tracker.Unjudged(begin.Add(time.Hour)).SLOs, "NotEligible verdicts count, too")
 }
 
 func TestTracker_LimitsSeenNames(t *testing.T) {
@@ -417,10 +399,7 @@ func TestAdd_EqualsRecordingEachRequest(t *testing.T) {
 
 	misspelled := NewTracker(TrackerOptions{Objectives: []Objective{{SLO: "A", Objective: 0.9, Window: time.Hour}}, MaxSeries: 10}, begin)
 	misspelled.Add([]byte("key"), "a", Bad, 150, begin)
-	unseen, _ := misspelled.Unseen(begin.Add(time.Hour))
-	require.Empty(t, unseen, "no request was judged yet")
+	require.Zero(t, misspelled.Unjudged(begin.Add(time.Hour)).Requests, "no request was judged yet")
 	misspelled.Add([]byte("key"), "all", Bad, 150, begin)
-	unseen, seen := misspelled.Unseen(begin.Add(time.Hour))
-	require.Equal(t, []string{"A"}, unseen)
-	require.Equal(t, []string{"a"}, seen)
+	require.Equal(t, Unjudged{SLOs: []string{"A"}, Seen: []string{"a"}, Requests: 150, Ran: time.Hour}, misspelled.Unjudged(begin.Add(time.Hour)))
 }

@@ -30,23 +30,12 @@ type piece struct {
 	batch uint64
 }
 
-// The warning needs this many traces in pieces, and this share of all traces. Fewer may be late spans.
-const (
-	minBroken   = 20
-	brokenShare = 0.1
-)
-
 // inspect is called with the tree of each batch.
 func (p *pieces) inspect(t *tree) {
-	if !p.areCommon(t) {
-		return
-	}
-	p.doubts.Raise("traces arrive in pieces, so `join` and `roll_up` miss the spans in other batches; "+
-		"put groupbytrace in front of token_latency, with no batch processor in between; "+
-		"if several Collectors share the traffic, send all spans of a trace to one of them", "")
+	p.doubts.Report(diagnostics.TracesInPieces, p.count(t), "")
 }
 
-func (p *pieces) areCommon(t *tree) bool {
+func (p *pieces) count(t *tree) diagnostics.Facts {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.batch++
@@ -69,5 +58,5 @@ func (p *pieces) areCommon(t *tree) bool {
 		}
 		slot.batch = p.batch
 	}
-	return p.broken >= minBroken && float64(p.broken) >= brokenShare*float64(p.traces)
+	return diagnostics.Facts{Cases: p.broken, All: p.traces}
 }

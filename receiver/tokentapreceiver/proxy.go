@@ -185,9 +185,6 @@ var errMalformed = errors.New("the answer is not valid HTTP; check the scheme an
 
 var errClosedEarly = errors.New("the upstream closed the connection before the request had arrived")
 
-// unreachableMessage is logged if an upstream fails for another reason than the client.
-const unreachableMessage = "failed to reach an upstream; check its endpoint, and that it runs"
-
 // failed answers a request that the upstream did not.
 func (x *exchange) failed(w http.ResponseWriter, req *http.Request, err error) {
 	overdue := x.copied.isOverdue()
@@ -214,9 +211,9 @@ func (x *exchange) failed(w http.ResponseWriter, req *http.Request, err error) {
 	if x.decoding != nil && isDiscarded(x.request) && !overdue {
 		_, _ = io.Copy(io.Discard, &x.copied) // so that the span names the model that fails; limited by sentBody
 	}
-	x.receiver.doubts.Raise(unreachableMessage, x.route.endpoint.Host)
-	x.route.logger.Warn(unreachableMessage, zap.String("upstream", x.route.endpoint.Host), zap.Error(err))
-	writeError(w, http.StatusBadGateway, errorUpstreamUnreachable, "the upstream "+x.route.endpoint.Host+" did not answer")
+	upstream := x.route.endpoint.Host
+	x.receiver.doubts.Report(diagnostics.UpstreamUnreachable, diagnostics.Facts{Cases: 1}, upstream, zap.String("upstream", upstream), zap.Error(err))
+	writeError(w, http.StatusBadGateway, errorUpstreamUnreachable, "the upstream "+upstream+" did not answer")
 }
 
 // answerWriter notes that the client is gone, and keeps the server from changing the header of an answer.

@@ -67,7 +67,7 @@ func newReceiver(cfg *Config, set receiver.Settings, next consumer.Traces) (*tok
 		cfg: cfg, settings: set, telemetry: telemetry, delivery: deliver, logger: diagnostics.OnceAMinute(set.Logger),
 		untracked: newUntracked(set.Logger, time.Now),
 		stored:    newStored(time.Now()),
-		doubts:    diagnostics.NewDoubts(zap.NewNop(), time.Now), // routes log what is wrong with their upstreams
+		doubts:    diagnostics.NewDoubts(set.Logger, time.Now),
 		memory:    llmstream.NewMemory(int64(cfg.MaxMemoryMiB) << 20),
 	}, nil
 }

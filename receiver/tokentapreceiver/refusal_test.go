@@ -24,6 +24,8 @@ import (
 	"go.opentelemetry.io/collector/config/configopaque"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 )
 
 // None of these requests reaches the upstream.
@@ -281,7 +283,7 @@ func TestRefusal_DamagedBodies(t *testing.T) {
 			require.Equal(t, 1, strings.Count(answer, "HTTP/1.1"), answer)
 			require.Contains(t, answer, c.kind)
 			require.Equal(t, c.kind, attributesOf(p.span())["error.type"])
-			require.Empty(t, p.logs.FilterMessage(unreachableMessage).All())
+			require.Empty(t, p.logs.FilterMessage(diagnostics.UpstreamUnreachable.Message()).All())
 		})
 	}
 }

@@ -18,9 +18,7 @@ import (
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/config/configmiddleware"
 	"go.opentelemetry.io/collector/extension/extensionmiddleware"
-	"go.uber.org/zap"
 
-	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/settings"
 )
 
@@ -29,8 +27,6 @@ type route struct {
 	prefix   string
 	endpoint *url.URL
 	upstream http.RoundTripper
-	// logger logs each message once a minute. Each route has one, so that each broken upstream is named.
-	logger *zap.Logger
 	// credentials is set if the configuration adds headers to requests, which may hold a key.
 	credentials bool
 	// answered has the formats of recognised answers by the shared path that they came on (llmstream.RequestFacts).
@@ -62,7 +58,7 @@ func newRoutes(ctx context.Context, cfg *Config, extensions map[component.ID]com
 			return nil, settings.StartError(section, err)
 		}
 		all = append(all, &route{
-			prefix: config.Prefix, endpoint: endpoint, upstream: upstream, logger: diagnostics.OnceAMinute(set.Logger), proxied: isProxied(raw, endpoint),
+			prefix: config.Prefix, endpoint: endpoint, upstream: upstream, proxied: isProxied(raw, endpoint),
 			credentials: len(config.Upstream.Headers) > 0 || config.Upstream.Auth.HasValue(),
 		})
 	}

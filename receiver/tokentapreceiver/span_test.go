@@ -20,6 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 )
 
 const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -287,7 +289,7 @@ func TestSpan_ClientThatLeavesBeforeItsRequestEndsCancels(t *testing.T) {
 			all := attributesOf(p.span())
 			require.Equal(t, "cancelled", all["tokenpulse.outcome"])
 			require.NotContains(t, all, "error.type")
-			require.Empty(t, p.logs.FilterMessage(unreachableMessage).All())
+			require.Empty(t, p.logs.FilterMessage(diagnostics.UpstreamUnreachable.Message()).All())
 		})
 	}
 }
@@ -485,7 +487,7 @@ func TestSpan_UpstreamThatIsDown(t *testing.T) {
 	require.Equal(t, "upstream_unreachable", all["error.type"])
 	require.Equal(t, "gpt-x", all["gen_ai.request.model"], "an alert on errors names the model")
 	require.Equal(t, true, all["gen_ai.request.stream"])
-	require.Len(t, p.logs.FilterMessage(unreachableMessage).All(), 1)
+	require.Len(t, p.logs.FilterMessage(diagnostics.UpstreamUnreachable.Message()).All(), 1)
 
 	_, _ = p.post(chatPath, `{"model":"gpt-x","messages":"`+numbered(maxDiscarded)+`"}`)
 	require.NotContains(t, attributesOf(p.spansAfter(2)[1]), "gen_ai.request.model", "a long body is not waited for")
