@@ -66,6 +66,17 @@ func TestDoubts_NameObjectivesThatThisProcessDoesNotDefine(t *testing.T) {
 	require.Equal(t, []string{"tpto"}, h.abouts(diagnostics.ObjectiveUndefined))
 }
 
+// No component defines `all`: it has a verdict as soon as any SLO has.
+func TestDoubts_DoNotNameTheObjectiveOfAll(t *testing.T) {
+	h := newHarness(t, func(s *Settings) { s.Config.Objectives = []Objective{{SLO: "all", Objective: 0.9, Window: time.Hour}} })
+	owner := new(int)
+	inprocess.SLOs.Set(owner, []slo.Definition{{Name: "tpot"}})
+	defer inprocess.SLOs.Remove(owner)
+	h.Record(t.Context(), spans(t, 20, map[string]any{"tokenpulse.outcome": "success"}))
+	h.Round(t.Context())
+	require.Empty(t, h.doubts.Current())
+}
+
 func TestDoubts_ExplainTheOverflowSeries(t *testing.T) {
 	h := newHarness(t, func(s *Settings) {
 		s.Config.Series.MaxSeries = 2
