@@ -115,11 +115,21 @@ func TestImports_TokenStreamPointsDown(t *testing.T) {
 	}
 }
 
+// Components report facts of all kinds to diagnostics, which concludes without what found them.
+func TestImports_DiagnosticsKnowsOnlyWhatIsDerived(t *testing.T) {
+	all := imports(t)
+	require.True(t, needs(all, "internal/diagnostics", "internal/latency"), "a package was moved")
+	for _, name := range [...]string{readers, "internal/slo", "internal/series"} {
+		require.Contains(t, all, name, "a package was moved")
+		require.False(t, needs(all, "internal/diagnostics", name), "internal/diagnostics must not import %s, nor a package that does", name)
+	}
+}
+
 func TestImports_WhatCountsAndDerivesKnowsNoCollector(t *testing.T) {
 	all := imports(t)
 	for _, name := range [...]string{
 		"internal/timeline", "internal/sketch", "internal/latency", "internal/slo", "internal/series",
-		"internal/history", "internal/slowest", "internal/canary",
+		"internal/history", "internal/slowest", "internal/canary", "internal/diagnostics",
 		"receiver/tokenstreamreceiver/internal/wire",
 	} {
 		require.Contains(t, all, name, "a package was moved")

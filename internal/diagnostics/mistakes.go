@@ -1,6 +1,9 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
+// Package diagnostics recognises what costs numbers without an error: mistakes of pipelines, configurations and senders.
+// Components report facts, a table has the mistakes, and the log and the live page get what is found. It also counts
+// problems with single requests, for self-metrics.
 package diagnostics
 
 import (

@@ -1,8 +1,6 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package diagnostics reports problems with single requests to operators: log lines, each at most once a
-// minute, and self-metrics that count all requests with the problem.
 package diagnostics
 
 import (
