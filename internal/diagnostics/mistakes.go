@@ -68,9 +68,9 @@ var messages = func() (all [len(rows)]string) {
 	return all
 }()
 
-// Log logs the mistake.
+// Log logs the mistake, with the place in the docs.
 func (m Mistake) Log(logger *zap.Logger, fields ...zap.Field) {
-	logger.Log(rows[m].level(), m.Message(), fields...)
+	logger.Log(rows[m].level(), m.Message(), append(fields, zap.String("see", rows[m].link()))...)
 }
 
 func (r *row) level() zapcore.Level {

@@ -127,6 +127,7 @@ func TestRows_AreSeenFromTheirFactsOn(t *testing.T) {
 			require.Equal(t, 1, logs.Len())
 			require.Equal(t, r.says+"; "+r.remedy, logs.All()[0].Message)
 			require.Equal(t, zapcore.WarnLevel, logs.All()[0].Level)
+			require.Equal(t, map[string]any{"see": "docs/" + r.page + "#" + r.key}, logs.All()[0].ContextMap())
 			require.Len(t, d.Current(), 1)
 			require.Equal(t, r.says+"; "+r.remedy, d.Current()[0].Message)
 		})

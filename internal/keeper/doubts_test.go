@@ -43,7 +43,7 @@ func TestDoubts_NameDimensionsThatNoRequestHas(t *testing.T) {
 	h.Round(t.Context())
 	require.Equal(t, []string{"replcia"}, h.abouts(diagnostics.DimensionUnused), "failures and defaults may be absent")
 	require.Equal(t, 1, h.logs.Len())
-	require.Equal(t, map[string]any{"dimension": "replcia"}, h.logs.All()[0].ContextMap())
+	require.Equal(t, map[string]any{"dimension": "replcia", "see": "docs/operations.md#dimension_unused"}, h.logs.All()[0].ContextMap())
 
 	h.clock = h.clock.Add(6 * time.Minute)
 	require.Empty(t, h.doubts.Current())

@@ -144,7 +144,7 @@ func TestRound_WarnsOnceAboutObjectivesWithoutVerdicts(t *testing.T) {
 	warnings := h.logs.TakeAll()
 	require.Len(t, warnings, 1)
 	require.Equal(t, zapcore.WarnLevel, warnings[0].Level)
-	require.Equal(t, map[string]any{"objectives": []any{"tpto"}, "slos_seen": []any{"tpot"}}, warnings[0].ContextMap())
+	require.Equal(t, map[string]any{"objectives": []any{"tpto"}, "slos_seen": []any{"tpot"}, "see": "docs/operations.md#objective_unseen"}, warnings[0].ContextMap())
 	metadatatest.AssertEqualTokenSliObjectivesUnseen(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: 1, Attributes: attribute.NewSet(
 		attribute.String("component", "connector/token_sli/x"), attribute.String("output", "metrics"), attribute.String("slo", "tpto"))}},
 		metricdatatest.IgnoreTimestamp())
