@@ -15,7 +15,8 @@ import (
 
 // reliability has the tests of each fault and attack on docs/reliability.md, by the first cell of its row. In
 // addition, TestSimulation compares receiver, processor and token_sli with a plain model after every step under seeded
-// faults (make suite-simulation ARGS=-seeds=5000), and TestAccounting_SelfMetricsLeaveNoRemainderThroughFaults checks that the self-metrics add up.
+// faults (make suite-simulation ARGS=-seeds=5000), and TestAccounting_SelfMetricsLeaveNoRemainderThroughFaults checks
+// that the self-metrics add up.
 var reliability = map[string][]string{
 	"`kill -9`, crash": {"TestKilledCollector_KeepsEveryAcknowledgedEventOfOpenStreams", "TestKilledCollector_RestoresErrorBudgetsFromStorage"},
 	"SIGTERM, reload, also while an exporter blocks":                                           {"TestReload_OpenStreamsGoOnWithStorage", "TestShutdown_WithDeadline"},
