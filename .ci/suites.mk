@@ -176,9 +176,9 @@ $(PEERS): e2e/benchmark/peers/builder-config.yaml go.mod go.sum $(SOURCES)
 	go run go.opentelemetry.io/collector/cmd/builder@v0.155.0 --config $<
 
 .PHONY: suite-bench-peers
-suite-bench-peers: $(BENCHMARK) $(PEERS) ## Measure everything in about 15 minutes, also compared with spanmetrics; writes docs/performance.md and the ratios that -check expects
+suite-bench-peers: $(BENCHMARK) $(PEERS) ## Measure everything in about half an hour, at two heaps, also compared with spanmetrics; writes docs/performance.md and the ratios that -check expects
 	$(BENCHMARK) -collector $(PEERS) -peers $(PEERS) -document docs $(ARGS)
 
 .PHONY: suite-bench-tap
-suite-bench-tap: build $(BENCHMARK) ## Measure what the token_tap receiver adds to streams, in about half an hour, compared with nginx and Go's reverse proxy; needs nginx and 20,000 open files; writes the cost in the README of the receiver. ARGS='-check -rounds 1' fails if it became slower
+suite-bench-tap: build $(BENCHMARK) ## Measure what the token_tap receiver adds to streams, in about half an hour, compared with nginx, haproxy and Go's reverse proxy; needs these two and 20,000 open files; writes the cost in the README of the receiver. ARGS='-check -rounds 1' fails if it became slower
 	$(BENCHMARK) -tap -document receiver/tokentapreceiver $(ARGS)

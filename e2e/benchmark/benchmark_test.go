@@ -68,7 +68,7 @@ func TestRender_FillsPageAndPlot(t *testing.T) {
 	for _, name := range regexp.MustCompile(`{{\.(\w+)}}`).FindAllStringSubmatch(documentTemplate, -1) {
 		facts[name[1]] = "fact"
 	}
-	page := render(measured, facts)
+	page := render(measured, measured, facts)
 	require.NotRegexp(t, `NaN|Inf|no value|{{`, page+measured.detailTable(all))
 	plot := measured.plot()
 	require.NoError(t, xml.Unmarshal([]byte(plot), new(struct{})))
@@ -142,20 +142,14 @@ func TestBodies_NameEverySeriesInEachPart(t *testing.T) {
 	require.Equal(t, 200*4, chunks)
 }
 
-// A request of 3 µs and 20 ns for each token.
-func TestGrowth_IsTheLineThroughTwoLengths(t *testing.T) {
-	measured := results{{tokens10, wire}: {{nanos: 3200}}, {tokens500, wire}: {{nanos: 13_000}}}
-	require.InDelta(t, 3000, measured.request(wire), 1e-9)
-	require.InDelta(t, 20, measured.token(wire), 1e-9)
-}
-
-// Ours takes 400 ns beyond receiving, spanmetrics 100 ns. Each is measured in its own build.
-func TestForeignRatio_LeavesOutReceiving(t *testing.T) {
+// A span of ours takes 400 ns beyond receiving, one of spanmetrics 100 ns. Each is measured in its own build.
+func TestWithoutReceiving_TakesTheSameRoundAndBuild(t *testing.T) {
 	measured := results{
-		{foreignSpans, foreign}: {{nanos: 1000}}, {foreignSpans, nop}: {{nanos: 600}},
+		{foreignSpans, foreign}: {{nanos: 1000}, {nanos: 2000}}, {foreignSpans, nop}: {{nanos: 600}, {nanos: 900}},
 		{foreignSpans, spanmetrics}: {{nanos: 800}}, {foreignSpans, peerNop}: {{nanos: 700}},
 	}
-	require.Equal(t, "4.00 (4.00 .. 4.00)", measured.foreignRatio())
+	require.Equal(t, []float64{400, 1100}, measured.withoutReceiving(foreign, nop))
+	require.Equal(t, []float64{100}, measured.withoutReceiving(spanmetrics, peerNop))
 }
 
 func TestMark_NumbersWhoseRoundsOverlap(t *testing.T) {

@@ -41,11 +41,11 @@ type collectorProcess struct {
 
 // start runs a program until stop. It replaces $http, $grpc, $telemetry_port and $scrape
 // in the arguments by free addresses. Another process may take an address before
-// the program listens, so start tries again with other addresses.
-func start(arguments []string) (c *collectorProcess) {
+// the program listens, so start tries again with other addresses. The environment is that of the driver and more.
+func start(arguments []string, environment ...string) (c *collectorProcess) {
 	var err error
 	for range 5 {
-		if err = caught(func() { c = startOnce(arguments) }); err == nil {
+		if err = caught(func() { c = startOnce(arguments, environment) }); err == nil {
 			return c
 		}
 	}
@@ -53,7 +53,7 @@ func start(arguments []string) (c *collectorProcess) {
 	return nil
 }
 
-func startOnce(arguments []string) *collectorProcess {
+func startOnce(arguments, environment []string) *collectorProcess {
 	c := &collectorProcess{
 		exited: make(chan struct{}),
 		client: http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: connections, DisableCompression: true}},
@@ -67,6 +67,7 @@ func startOnce(arguments []string) *collectorProcess {
 	for _, argument := range arguments[1:] {
 		c.command.Args = append(c.command.Args, addresses.Replace(argument))
 	}
+	c.command.Env = append(os.Environ(), environment...)
 	c.command.Stdout, c.command.Stderr = &c.log, &c.log
 	try(c.command.Start())
 	go func() {

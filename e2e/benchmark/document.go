@@ -27,8 +27,9 @@ const publishedSeries = 10_000
 var documentTemplate string
 
 // document takes the remaining measurements, and writes the page, its plot and the ratios.
-func document(o options, groups [][]*path, measured results) {
-	page, plot := render(measured, factsOf(o)), measured.plot()
+func document(o options, groups [][]*path, byHeap map[string]results) {
+	measured := byHeap[largeHeap]
+	page, plot := render(measured, byHeap[defaultHeap], factsOf(o)), measured.plot()
 	try(os.WriteFile(filepath.Join(o.document, "performance.md"), []byte(page), 0o600))
 	try(os.WriteFile(filepath.Join(o.document, "performance.svg"), []byte(plot), 0o600))
 	writeRatios(o.measured, measured.medians(groups))
@@ -49,29 +50,29 @@ func factsOf(o options) map[string]any {
 
 func processorName() string { return must(cpu.Info())[0].ModelName }
 
-// render returns the page.
-func render(measured results, facts map[string]any) string {
+// render returns the page of what was measured at the large and the default heap.
+func render(measured, atDefaultHeap results, facts map[string]any) string {
 	functions := template.FuncMap{
-		"list":        func(all ...any) []any { return all },
-		"fixedLoads":  func() []string { return fixedLoads },
-		"mainLoads":   func() []string { return mainLoads },
-		"mainKinds":   func() []string { return mainKinds },
-		"scrapeKinds": func() []string { return []string{scrapeSLI, scrapePeer, scrapeSLIText, scrapePeerText} },
-		"micros":      measured.micros,
-		"ratio":       measured.ratio,
-		"more":        measured.more,
-		"cores":       measured.cores,
-		"eachRequest": func(kind string) string { return number(measured.request(kind) / 1000) },
-		"eachToken":   func(kind string) string { return number(measured.token(kind)) },
+		"list":                func(all ...any) []any { return all },
+		"fixedLoads":          func() []string { return fixedLoads },
+		"mainLoads":           func() []string { return mainLoads },
+		"mainKinds":           func() []string { return mainKinds },
+		"scrapeKinds":         func() []string { return []string{scrapeSLI, scrapePeer, scrapeSLIText, scrapePeerText} },
+		"micros":              measured.micros,
+		"ratio":               measured.ratio,
+		"more":                measured.more,
+		"cores":               measured.cores,
+		"ratioAtDefaultHeap":  atDefaultHeap.ratio,
+		"microsAtDefaultHeap": atDefaultHeap.micros,
 		"beyondReceiving": func(kind, receiving string) string {
 			return number(median(measured.withoutReceiving(kind, receiving)) / 1000)
 		},
-		"beyond": measured.foreignRatio,
-		"bytes":  bytesPerToken,
+		"bytes": bytesPerToken,
 	}
 	for name, kind := range map[string]string{
 		"wire": wire, "wireSpans": wireSpans, "wireSLOs": wireSLOs, "wireSeries": wireSeries, "wireGRPC": wireGRPC, "wireStream": wireStream,
 		"wireNDJSON": wireNDJSON, "everySpan": everySpan, "nop": nop, "nopGRPC": nopGRPC, "spanmetrics": spanmetrics, "foreign": foreign, "peerNop": peerNop,
+		"foreignMet": foreignMet, "foreignBreached": foreignBreached, "floor": floor,
 	} {
 		functions[name] = func() string { return kind }
 	}

@@ -15,20 +15,28 @@ const (
 	actionsPerRead = 4
 )
 
+// The heaps of the measured processes. Go collects garbage when the heap has doubled by default. A Collector that
+// holds little, such as otlp with nop, then collects all the time, and a busy one with a larger heap does not: the
+// large heap compares what the components do.
+const (
+	defaultHeap = "GOGC=100"
+	largeHeap   = "GOGC=1000"
+)
+
 // measure measures all paths of a group in a number of rounds. The paths take turns, so
 // that a noisy machine affects all of them.
-func measure(group []*path, rounds int, cpu time.Duration) results {
+func measure(group []*path, rounds int, cpu time.Duration, heap string) results {
 	measured := results{}
 	for round := range rounds {
-		about(fmt.Sprintf("round %d", round+1), func() { measureRound(group, cpu, measured) })
+		about(fmt.Sprintf("round %d", round+1), func() { measureRound(group, cpu, heap, measured) })
 	}
 	return measured
 }
 
 // measureRound starts a Collector per path, so that no round inherits a heap and the
-// peak memory belongs to one path. Idle Collectors use no CPU. A warm-up lets
-// connections and the heap settle.
-func measureRound(group []*path, cpu time.Duration, measured results) {
+// peak memory belongs to one path. Idle Collectors use no CPU. The warm-up is long enough for the large heap
+// to fill once: the kernel takes CPU time for each new page.
+func measureRound(group []*path, cpu time.Duration, heap string, measured results) {
 	var running []*pathRun
 	defer func() {
 		for _, r := range running {
@@ -37,9 +45,9 @@ func measureRound(group []*path, cpu time.Duration, measured results) {
 	}()
 	for _, p := range group {
 		about(p.String(), func() {
-			r := &pathRun{collectorProcess: start(p.arguments), path: p, do: p.newAction()}
+			r := &pathRun{collectorProcess: start(p.arguments, heap), path: p, do: p.newAction()}
 			running = append(running, r)
-			r.warmUp(cpu / turns)
+			r.warmUp(cpu)
 		})
 	}
 	for range turns {

@@ -103,10 +103,12 @@ const (
 	nop         = "`otlp` → `nop`"
 	nopGRPC     = "`otlp` → `nop`, over gRPC"
 	spanmetrics = "`otlp` → `spanmetrics`"
-	floor       = "read and drop the bytes"
+	floor       = "a loop by hand"
 
-	foreign = "`otlp` → `token_latency` → `token_sli`"
-	peerNop = "`otlp` → `nop`, in the build with `spanmetrics`"
+	foreign         = "`otlp` → `token_latency` → `token_sli`"
+	foreignMet      = "the same, three SLOs met"
+	foreignBreached = "the same, three SLOs breached"
+	peerNop         = "`otlp` → `nop`, in the build with `spanmetrics`"
 )
 
 // Names of the loads.
@@ -194,6 +196,18 @@ func groups(o options) (groups [][]*path) {
 		groups = append(groups, slices.DeleteFunc(group, func(p *path) bool { return !o.selects(p.key) }))
 	}
 	return slices.DeleteFunc(groups, func(group []*path) bool { return len(group) == 0 })
+}
+
+// atDefaultHeap returns the paths whose costs depend most on the garbage collector. The page has them for both heaps.
+func atDefaultHeap(groups [][]*path) (some [][]*path) {
+	for _, group := range groups {
+		if load := group[0].load; load == foreignSpans || slices.Contains(fixedLoads, load) {
+			some = append(some, slices.DeleteFunc(slices.Clone(group), func(p *path) bool {
+				return !slices.Contains([]string{wire, wireNDJSON, nop, foreign, foreignMet, foreignBreached, spanmetrics, peerNop}, p.kind)
+			}))
+		}
+	}
+	return some
 }
 
 // tokenPath returns the path of a kind for a load of token streams.

@@ -63,3 +63,15 @@ const (
     {name: tpot, indicator: time_per_output_token, threshold: 50ms},
     {name: duration, indicator: request.duration, threshold: 30s}]}, `
 )
+
+// foreignConfig makes series of the spans of others, and judges them by three SLOs with a threshold unless it is
+// empty.
+func foreignConfig(threshold string) string {
+	if threshold == "" {
+		return config("foreign.yaml", "SLOS", "")
+	}
+	return config("foreign.yaml", "SLOS", strings.ReplaceAll(`slos: [
+    {name: chat-ttft, indicator: time_to_first_token, threshold: LIMIT},
+    {name: chat-tpot, indicator: time_per_output_token, threshold: LIMIT},
+    {name: chat-duration, indicator: request.duration, threshold: LIMIT}]`, "LIMIT", threshold))
+}

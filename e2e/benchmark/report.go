@@ -43,14 +43,6 @@ func (r results) more(load, kind, plain string) string {
 	return r.mark(true, key{load, kind}, key{plain, wire}) + number(r.cost(load, kind)/r.cost(plain, wire))
 }
 
-// token and request return the cost of each token, and that of a request without its tokens: the
-// line through the costs at 10 and 500 tokens.
-func (r results) token(kind string) float64 {
-	return (r.cost(tokens500, kind) - r.cost(tokens10, kind)) / (500 - 10)
-}
-
-func (r results) request(kind string) float64 { return r.cost(tokens10, kind) - 10*r.token(kind) }
-
 // cores returns with two digits the number of cores for a rate of requests, which may be very small.
 func (r results) cores(load, kind string, perSecond int) string {
 	cores := float64(perSecond) * r.cost(load, kind) / 1e9
@@ -64,16 +56,6 @@ func (r results) withoutReceiving(kind, receiving string) (nanos []float64) {
 		nanos = append(nanos, whole-received[round])
 	}
 	return nanos
-}
-
-// foreignRatio returns how many times more tokenpulse takes than spanmetrics, without
-// receiving the spans.
-func (r results) foreignRatio() string {
-	peer, ratios := r.withoutReceiving(spanmetrics, peerNop), []float64(nil)
-	for round, nanos := range r.withoutReceiving(foreign, nop) {
-		ratios = append(ratios, nanos/peer[round])
-	}
-	return number(median(ratios)) + " (" + spread(ratios) + ")"
 }
 
 // bytesPerToken returns the size of an encoding. It is the same in each run.

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httputil"
@@ -26,7 +25,7 @@ func serve(kind, address, upstream string) error {
 	server := &http.Server{ReadHeaderTimeout: time.Minute}
 	switch kind {
 	case "floor":
-		server.Handler = http.HandlerFunc(readAndDrop)
+		server.Handler = &tallies{byModel: map[string]*tally{}}
 	case "streams":
 		server.Handler = http.HandlerFunc(answerWithStream)
 	case "proxy":
@@ -39,9 +38,6 @@ func serve(kind, address, upstream string) error {
 	server.Protocols.SetUnencryptedHTTP2(true)
 	return server.ListenAndServe()
 }
-
-// readAndDrop is the least that a server in Go does for the bytes of a request.
-func readAndDrop(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }
 
 // reverseProxy is Go's reverse proxy and nothing else.
 func reverseProxy(upstream *url.URL, transport http.RoundTripper) http.Handler {

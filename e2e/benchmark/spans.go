@@ -6,6 +6,7 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,9 +26,12 @@ func foreignPaths(o options) []*path {
 			newAction: func() action { return body.inTurn(call(otlpMethod)) }, checks: append(checks, accepted(spansPerRequest)),
 		}
 	}
+	recorded := []check{scraped("tokenpulse_requests_total", spansPerRequest), scraped("tokenpulse_time_to_first_token_seconds_count", spansPerRequest)}
+	judged := slices.Concat(recorded, []check{scraped("tokenpulse_slo_requests_total", 4*spansPerRequest)}) // on `all`, too
 	return []*path{
-		through(foreign, config("foreign.yaml"),
-			scraped("tokenpulse_requests_total", spansPerRequest), scraped("tokenpulse_time_to_first_token_seconds_count", spansPerRequest)),
+		through(foreign, foreignConfig(""), recorded...),
+		through(foreignMet, foreignConfig("1h"), judged...),
+		through(foreignBreached, foreignConfig("1ms"), judged...),
 		through(nop, config("nop.yaml")),
 		through(spanmetrics, spanmetricsConfig(countEvents), scraped("traces_span_metrics_calls_total", spansPerRequest)),
 		through(peerNop, config("nop.yaml")),

@@ -13,22 +13,28 @@ import (
 	"time"
 )
 
-const (
-	maxStreams = 10_000
-	// Each turn of a proxy with -check, without the warm-up.
-	tapCheckLasts = 3 * time.Second
-)
+const maxStreams = 10_000
 
-// tapLoads are a usual load, for latency, the same with more streams and with connections that clients
-// share, and as many streams as 20,000 open files allow, for memory: a proxy has a connection per stream to
-// the upstream, so clients share connections.
+// cpuLoads are those of all proxies at the same time: long answers, answers of 30 chunks, and of six, for which the
+// exchange costs more than its chunks.
+var cpuLoads = []tapLoad{
+	{streams: 40, perSecond: 50, each: 10 * time.Second, lasts: 20 * time.Second},
+	{streams: 40, perSecond: 50, each: 10 * time.Second, lasts: 20 * time.Second, http2: true},
+	{streams: 200, perSecond: 10, each: 3 * time.Second, lasts: 20 * time.Second},
+	{streams: 200, perSecond: 10, each: 3 * time.Second, lasts: 20 * time.Second, http2: true},
+	{streams: 600, perSecond: 1, each: 6 * time.Second, lasts: 20 * time.Second},
+	{streams: 600, perSecond: 1, each: 6 * time.Second, lasts: 20 * time.Second, http2: true},
+}
+
+// turnLoads are those of one proxy after the other: a usual load, for latency, with connections of their own and with
+// connections that clients share, and as many streams as 20,000 open files allow, for memory: a proxy has a connection
+// per stream to the upstream, so clients share connections.
 //
 // The memory of a Go program grows until its garbage collector has run at its full size. With a turn shorter
 // than a few streams, Go's proxy looks smaller than it becomes: its buffers of 32 KiB take memory when they
 // are used again.
-var tapLoads = []tapLoad{
+var turnLoads = []tapLoad{
 	{streams: 200, perSecond: 50, each: 4 * time.Second, lasts: 6 * time.Second},
-	{streams: 600, perSecond: 50, each: 4 * time.Second, lasts: 6 * time.Second},
 	{streams: 200, perSecond: 50, each: 4 * time.Second, lasts: 6 * time.Second, http2: true},
 	{streams: maxStreams, perSecond: 2, each: 10 * time.Second, lasts: 30 * time.Second, http2: true},
 }
@@ -44,21 +50,25 @@ const (
 	plainProxy     = "`httputil.ReverseProxy`"
 	collectorProxy = "the same, with `confighttp`"
 	nginxProxy     = "nginx, `proxy_buffering off`"
+	haproxyProxy   = "haproxy"
 	tapPath        = "`token_tap` → `token_latency` → `token_sli`"
 )
 
 func tapProxies(o options, l tapLoad, folder, upstream string) []tapProxy {
-	protocol := ""
+	ofNginx, ofHAProxy := "", ""
 	if l.http2 {
-		protocol = "http2"
+		ofNginx, ofHAProxy = "http2", "proto h2"
 	}
-	nginx := config("nginx.conf", "FOLDER", folder, "UPSTREAM", upstream, "PROTOCOL", protocol)
-	writeAndRun := `printf %s "$1" >"$2" && exec nginx -c "$2"` // the config has the address that start chooses
+	// The config has the address that start chooses.
+	writeAndRun := func(run, config, file string) []string {
+		return []string{"sh", "-c", `printf %s "$1" >"$2" && exec ` + run + ` "$2"`, "sh", config, filepath.Join(folder, file)}
+	}
 	return []tapProxy{
 		{name: noProxy},
 		{plainProxy, []string{o.self, "-serve", "proxy", "-address", "$http", "-upstream", "http://" + upstream}},
 		{collectorProxy, []string{o.self, "-serve", "collector-proxy", "-address", "$http", "-upstream", "http://" + upstream}},
-		{nginxProxy, []string{"sh", "-c", writeAndRun, "nginx", nginx, filepath.Join(folder, "nginx.conf")}},
+		{nginxProxy, writeAndRun("nginx -c", config("nginx.conf", "FOLDER", folder, "UPSTREAM", upstream, "PROTOCOL", ofNginx), "nginx.conf")},
+		{haproxyProxy, writeAndRun("haproxy -db -f", config("haproxy.cfg", "UPSTREAM", upstream, "PROTOCOL", ofHAProxy), "haproxy.cfg")},
 		{tapPath, collectorWith(o.collector, config("tap.yaml", "UPSTREAM", upstream))},
 	}
 }
@@ -80,57 +90,116 @@ type tapMeasured struct {
 	results map[string][]tapResult // by name of the proxy
 }
 
-// measureTap compares the tap with other proxies: the same streams through each, in turn.
+// measureTap compares the tap with other proxies: the CPU time of all at the same time, and latency and memory of each
+// in turn.
 func measureTap(o options) {
 	folder := must(os.MkdirTemp("", "tap"))
 	defer os.RemoveAll(folder)
 	upstream := start([]string{o.self, "-serve", "streams", "-address", "$http"})
 	defer upstream.stop()
-	measure := func(l tapLoad, proxies ...string) tapMeasured {
-		measured := tapMeasured{l, tapProxies(o, l, folder, upstream.http), map[string][]tapResult{}}
+	atOnce := func(l tapLoad, only ...string) tapMeasured {
+		measured := tapMeasured{l, tapProxies(o, l, folder, upstream.http)[1:], map[string][]tapResult{}}
+		if len(only) > 0 {
+			measured.proxies = slices.DeleteFunc(measured.proxies, func(p tapProxy) bool { return !slices.Contains(only, p.name) })
+		}
 		for range o.rounds {
-			for _, p := range measured.proxies {
-				if len(proxies) > 0 && !slices.Contains(proxies, p.name) {
-					continue
-				}
-				about(fmt.Sprintf("%s: %s", l, p.name), func() {
-					measured.results[p.name] = append(measured.results[p.name], p.measure(l, upstream))
-				})
-			}
+			about(l.String(), measured.atOnce)
 		}
 		return measured
 	}
 	if o.check {
-		short := tapLoads[0]
-		short.lasts = tapCheckLasts
-		try(checkTap(o.measured, func() tapMeasured { return measure(short, plainProxy, tapPath) }))
+		for _, r := range tapRatios {
+			try(checkTap(o.measured, r, func() tapMeasured { return atOnce(r.load, collectorProxy, tapPath) }))
+		}
 		return
 	}
-	var all []tapMeasured
-	for _, l := range tapLoads {
+	var cpu, turns []tapMeasured
+	for _, l := range cpuLoads {
 		if strings.Contains(l.String(), o.only) {
-			measured := measure(l)
-			fmt.Print(aligned(fmt.Sprintf("\n%d rounds:\n%s\n%s", o.rounds, measured.table(chunkColumns...), measured.table(memoryColumns...))))
-			all = append(all, measured)
+			cpu = append(cpu, atOnce(l))
+			fmt.Print(aligned(fmt.Sprintf("\n%d rounds at once:\n%s\n%s", o.rounds, cpu[len(cpu)-1].table(cpuPerChunk), ratioTable(cpu[len(cpu)-1:]))))
 		}
 	}
-	fmt.Print("\n" + aligned(tapRatios(all)))
+	for _, l := range turnLoads {
+		if strings.Contains(l.String(), o.only) {
+			measured := tapMeasured{l, tapProxies(o, l, folder, upstream.http), map[string][]tapResult{}}
+			for range o.rounds {
+				for _, p := range measured.proxies {
+					about(fmt.Sprintf("%s: %s", l, p.name), func() { measured.results[p.name] = append(measured.results[p.name], p.measure(l, upstream)) })
+				}
+			}
+			fmt.Print(aligned(fmt.Sprintf("\n%d rounds in turn:\n%s\n%s", o.rounds, measured.table(latencyColumns...), measured.table(memoryColumns...))))
+			turns = append(turns, measured)
+		}
+	}
 	if o.document != "" {
-		documentTap(o, all)
-		writeRatios(o.measured, map[string]float64{tapRatio.String(): median(all[0].ratios(cpuPerChunk, plainProxy, tapPath))})
+		documentTap(o, cpu, turns)
+		ratios := map[string]float64{}
+		for _, r := range tapRatios {
+			i := slices.IndexFunc(cpu, func(m tapMeasured) bool { return m.load == r.load })
+			ratios[r.String()] = r.of(cpu[i])
+		}
+		writeRatios(o.measured, ratios)
 	}
 }
 
-// tapRatio is what -check compares with the last full run.
-var tapRatio = ratio{tapLoads[0].String(), tapPath, plainProxy}
+// tapRatio is a ratio of CPU times that -check compares with the last full run.
+type tapRatio struct{ load tapLoad }
+
+// tapRatios are those of long answers, and of short ones on the protocol that takes more.
+var tapRatios = []tapRatio{{cpuLoads[0]}, {cpuLoads[5]}}
+
+func (r tapRatio) String() string { return r.named().String() }
+
+func (r tapRatio) named() ratio { return ratio{r.load.String(), tapPath, collectorProxy} }
+
+func (r tapRatio) of(measured tapMeasured) float64 {
+	return median(measured.ratios(cpuPerChunk, collectorProxy, tapPath))
+}
+
+// toleratedOfTap is the part of a ratio of proxies that must remain, which were measured in the same seconds.
+const toleratedOfTap = 0.9
 
 // checkTap fails if the tap has become slower.
-func checkTap(file string, measure func() tapMeasured) error {
-	return tapRatio.check(readRatios(file), nil, func() float64 {
-		value := median(measure().ratios(cpuPerChunk, plainProxy, tapPath))
-		fmt.Printf("%s: %s\n", tapRatio, number(value))
+func checkTap(file string, r tapRatio, measure func() tapMeasured) error {
+	return r.named().check(readRatios(file), nil, toleratedOfTap, func() float64 {
+		value := r.of(measure())
+		fmt.Printf("%s: %s\n", r, number(value))
 		return value
 	}, "make suite-bench-tap ARGS='-check -rounds 1'", "make suite-bench-tap")
+}
+
+// atOnce measures the CPU time of all proxies in the same seconds, each with its own streams.
+func (m *tapMeasured) atOnce() {
+	var running []*collectorProcess
+	var streams []*streamer
+	defer func() {
+		for _, c := range running {
+			c.stop()
+		}
+	}()
+	for _, p := range m.proxies {
+		running = append(running, start(p.arguments))
+	}
+	from := time.Now().Add(m.load.each + time.Second)
+	for _, c := range running {
+		streams = append(streams, m.load.start(c.http, from))
+	}
+	used := func() (all []time.Duration) {
+		for _, c := range running {
+			all = append(all, c.cpuTime())
+		}
+		return all
+	}
+	time.Sleep(time.Until(from))
+	before := used()
+	time.Sleep(time.Until(streams[0].to))
+	after := used()
+	for i, p := range m.proxies {
+		var sample tapSample
+		about(p.name, func() { sample = streams[i].stop() })
+		m.results[p.name] = append(m.results[p.name], tapResult{cpuPerChunk: float64((after[i] - before[i]).Microseconds()) / float64(len(sample.chunk))})
+	}
 }
 
 func (p tapProxy) measure(l tapLoad, measured *collectorProcess) tapResult {
@@ -139,11 +208,9 @@ func (p tapProxy) measure(l tapLoad, measured *collectorProcess) tapResult {
 		defer measured.stop()
 	}
 	idle := measured.peakMemory()
-	streams := l.start(measured.http)
-	time.Sleep(time.Until(streams.from))
-	before := measured.cpuTime()
+	streams := l.start(measured.http, time.Now().Add(l.each+time.Second))
 	time.Sleep(time.Until(streams.to))
-	used, peak := measured.cpuTime()-before, measured.peakMemory()
+	peak := measured.peakMemory()
 	var sample tapSample
 	if err := caught(func() { sample = streams.stop() }); err != nil {
 		try(fmt.Errorf("%w; log:\n%s", err, measured.log.String()))
@@ -151,8 +218,7 @@ func (p tapProxy) measure(l tapLoad, measured *collectorProcess) tapResult {
 	return tapResult{
 		chunk50: 1e6 * quantile(sample.chunk, 0.5), chunk99: 1e6 * quantile(sample.chunk, 0.99),
 		first50: 1e6 * quantile(sample.first, 0.5), first99: 1e6 * quantile(sample.first, 0.99),
-		cpuPerChunk: float64(used.Microseconds()) / float64(len(sample.chunk)),
-		peakRSS:     peak / (1 << 20), perStream: (peak - idle) / float64(l.streams) / (1 << 10),
+		peakRSS: peak / (1 << 20), perStream: (peak - idle) / float64(l.streams) / (1 << 10),
 	}
 }
 

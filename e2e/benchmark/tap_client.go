@@ -30,8 +30,10 @@ func (l tapLoad) String() string {
 	if l.http2 {
 		protocol = "HTTP/2"
 	}
-	return fmt.Sprintf("%d streams of %d chunks per second, %s", l.streams, l.perSecond, protocol)
+	return fmt.Sprintf("%d streams of %d chunks, %d per second, %s", l.streams, l.chunks(), l.perSecond, protocol)
 }
+
+func (l tapLoad) chunks() int { return int(l.each.Seconds()) * l.perSecond }
 
 // tapSample holds what the clients saw, in seconds.
 type tapSample struct {
@@ -56,16 +58,17 @@ type streamer struct {
 }
 
 // start opens the streams of a load one after the other during the length of a stream, so
-// that neither connections nor chunks come in bursts. Every proxy gets the same schedule.
-func (l tapLoad) start(address string) *streamer {
+// that neither connections nor chunks come in bursts. Every proxy gets the same schedule. What is read from a time on
+// counts: then each stream has begun, and each connection is open.
+func (l tapLoad) start(address string, from time.Time) *streamer {
 	every := time.Second / time.Duration(l.perSecond)
 	transport := &http.Transport{MaxIdleConnsPerHost: l.streams, DisableCompression: true, Protocols: &http.Protocols{}}
 	transport.Protocols.SetHTTP1(!l.http2)
 	transport.Protocols.SetUnencryptedHTTP2(l.http2)
 	s := &streamer{
-		url:     fmt.Sprintf("http://%s%s?chunks=%d&every=%s", address, streamPath, int(l.each/every), every),
+		url:     fmt.Sprintf("http://%s%s?chunks=%d&every=%s", address, streamPath, l.chunks(), every),
 		client:  http.Client{Transport: transport},
-		from:    time.Now().Add(l.each + time.Second), // each stream has begun, and each connection is open
+		from:    from,
 		samples: make([]tapSample, l.streams), failures: make([]error, l.streams),
 	}
 	s.to = s.from.Add(l.lasts)

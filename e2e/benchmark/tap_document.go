@@ -21,20 +21,15 @@ var tapTemplate string
 // The cost of the tap stands between these lines of its README.
 const costBegin, costEnd = "<!-- cost:begin -->", "<!-- cost:end -->"
 
-// documentTap writes the measured cost into the README of the tap. Only few streams leave cores
-// idle, so that latencies are those of the proxies.
-func documentTap(o options, measured []tapMeasured) {
-	few, many := measured[0], measured[len(measured)-1]
-	// Chunks that a busy proxy reads together cost less, so those of few streams count.
-	cores := func(proxy string) string {
-		return fmt.Sprintf("%.0f", few.of(proxy, cpuPerChunk)*float64(many.load.streams*few.load.perSecond)/1e6)
-	}
+// documentTap writes the measured cost into the README of the tap.
+func documentTap(o options, cpu, turns []tapMeasured) {
+	many := turns[len(turns)-1]
 	rss := func(proxy string) string { return number(many.of(proxy, perStream)) }
 	var cost strings.Builder
 	try(template.Must(template.New("tap").Parse(tapTemplate)).Execute(&cost, map[string]any{
 		"date": time.Now().UTC().Format(time.DateOnly), "processor": processorName(), "cores": runtime.NumCPU(), "load": number(o.load), "rounds": o.rounds,
-		"chunks": few.table(chunkColumns...), "tapRSS": rss(tapPath), "plainRSS": rss(plainProxy), "nginxRSS": rss(nginxProxy), "streams": many.load.streams, "perSecond": few.load.perSecond,
-		"ratios": tapRatios(measured), "tapCores": cores(tapPath), "nginxCores": cores(nginxProxy),
+		"cpu": cpuTable(cpu), "ratios": ratioTable(cpu), "http1": turns[0].table(latencyColumns...), "http2": turns[1].table(latencyColumns...),
+		"tapRSS": rss(tapPath), "plainRSS": rss(plainProxy), "nginxRSS": rss(nginxProxy), "streams": many.load.streams,
 	}))
 	file := filepath.Join(o.document, "README.md")
 	before, rest, begins := strings.Cut(string(must(os.ReadFile(file))), costBegin)
@@ -46,28 +41,39 @@ func documentTap(o options, measured []tapMeasured) {
 }
 
 var (
-	chunkColumns  = []string{chunk50, chunk99, first50, first99, cpuPerChunk}
-	memoryColumns = []string{peakRSS, perStream}
+	latencyColumns = []string{chunk50, chunk99, first50, first99}
+	memoryColumns  = []string{peakRSS, perStream}
 )
 
-// tapRatios shows what the tap costs as a multiple of Go's reverse proxy, with the spread of the rounds.
-func tapRatios(measured []tapMeasured) string {
-	columns := []string{cpuPerChunk, first50, perStream}
-	header := []string{"`token_tap` / `httputil.ReverseProxy`"}
-	for _, column := range columns {
-		name, _, _ := strings.Cut(column, ",")
-		header = append(header, name)
+// cpuTable shows the CPU time per chunk of each proxy, by load.
+func cpuTable(measured []tapMeasured) string {
+	header := []string{cpuPerChunk}
+	for _, m := range measured {
+		header = append(header, m.load.String())
 	}
 	var rows [][]string
-	for _, m := range measured {
-		row := []string{m.load.String()}
-		for _, column := range columns {
-			ratios := m.ratios(column, tapPath, plainProxy)
-			row = append(row, number(median(ratios))+" ("+spread(ratios)+")")
+	for _, p := range measured[0].proxies {
+		row := []string{p.name}
+		for _, m := range measured {
+			row = append(row, number(m.of(p.name, cpuPerChunk)))
 		}
 		rows = append(rows, row)
 	}
 	return table(header, rows)
+}
+
+// ratioTable shows what the tap takes as a multiple of other proxies, with the spread of the rounds.
+func ratioTable(measured []tapMeasured) string {
+	var rows [][]string
+	for _, m := range measured {
+		row := []string{m.load.String()}
+		for _, than := range []string{collectorProxy, plainProxy} {
+			ratios := m.ratios(cpuPerChunk, tapPath, than)
+			row = append(row, number(median(ratios))+" ("+spread(ratios)+")")
+		}
+		rows = append(rows, row)
+	}
+	return table([]string{"CPU time of `token_tap`", "of the proxy with `confighttp`", "of `httputil.ReverseProxy`"}, rows)
 }
 
 // ratios returns the ratio of two proxies in each round.
@@ -99,7 +105,10 @@ func (m tapMeasured) added(proxy, column string, round int) float64 {
 // table shows the median of each column for the proxies.
 func (m tapMeasured) table(columns ...string) string {
 	var rows [][]string
-	for _, p := range m.proxies[1:] { // the first is a direct connection
+	for _, p := range m.proxies {
+		if p.name == noProxy {
+			continue
+		}
 		row := []string{p.name}
 		for _, column := range columns {
 			row = append(row, number(m.of(p.name, column)))

@@ -110,15 +110,19 @@ func TestDocumentTap_RewritesOnlyTheCost(t *testing.T) {
 	folder := t.TempDir()
 	page := filepath.Join(folder, "README.md")
 	require.NoError(t, os.WriteFile(page, old, 0o600))
-	few := tapMeasured{tapLoads[0], tapProxies(options{}, tapLoads[0], "", ""), map[string][]tapResult{}}
-	many := tapMeasured{tapLoads[len(tapLoads)-1], few.proxies, map[string][]tapResult{}}
-	for i, p := range few.proxies {
-		few.results[p.name] = []tapResult{{chunk50: 100, cpuPerChunk: 1}, {chunk50: 100 + float64(i), cpuPerChunk: 10 * float64(i)}, {chunk50: 1000, cpuPerChunk: 100}}
+	long := tapMeasured{cpuLoads[0], tapProxies(options{}, cpuLoads[0], "", "")[1:], map[string][]tapResult{}}
+	short := tapMeasured{cpuLoads[5], long.proxies, map[string][]tapResult{}}
+	turn := tapMeasured{turnLoads[0], tapProxies(options{}, turnLoads[0], "", ""), map[string][]tapResult{}}
+	many := tapMeasured{turnLoads[len(turnLoads)-1], turn.proxies, map[string][]tapResult{}}
+	for i, p := range turn.proxies {
+		long.results[p.name] = []tapResult{{cpuPerChunk: 1}, {cpuPerChunk: 10 * float64(i)}, {cpuPerChunk: 100}}
+		short.results[p.name] = []tapResult{{cpuPerChunk: 7}, {cpuPerChunk: 7}, {cpuPerChunk: 7}}
+		turn.results[p.name] = []tapResult{{chunk50: 100}, {chunk50: 100 + float64(i)}, {chunk50: 1000}}
 		many.results[p.name] = []tapResult{{perStream: 500}, {perStream: 600}, {perStream: 900}}
 	}
 	var rewritten string
 	for range 2 { // what it wrote can be written again
-		documentTap(options{document: folder, rounds: 3}, []tapMeasured{few, many})
+		documentTap(options{document: folder, rounds: 3}, []tapMeasured{long, short}, []tapMeasured{turn, turn, many})
 		content, err := os.ReadFile(page)
 		require.NoError(t, err)
 		rewritten = string(content)
@@ -126,7 +130,7 @@ func TestDocumentTap_RewritesOnlyTheCost(t *testing.T) {
 	before, _, _ := strings.Cut(string(old), "<!-- cost:begin -->")
 	_, after, _ := strings.Cut(string(old), "<!-- cost:end -->")
 	require.True(t, strings.HasPrefix(rewritten, before) && strings.HasSuffix(rewritten, after))
-	// The latencies added in the rounds are 0, 4 and 0. 40 µs for each of 500,000 chunks per second are 20 cores.
+	// The latencies added in the rounds are 0, 5 and 0.
 	rows := map[string][][]string{} // by their first cell
 	for line := range strings.Lines(strings.TrimPrefix(rewritten, before)) {
 		var row []string
@@ -136,26 +140,25 @@ func TestDocumentTap_RewritesOnlyTheCost(t *testing.T) {
 		rows[row[0]] = append(rows[row[0]], row[1:])
 	}
 	require.NotContains(t, rows, noProxy)
-	require.Equal(t, []string{"0.00", "0.00", "0.00", "0.00", "40.0"}, rows[tapPath][0])
+	require.Equal(t, [][]string{{"50.0", "7.00"}, {"0.00", "0.00", "0.00", "0.00"}, {"0.00", "0.00", "0.00", "0.00"}}, rows[tapPath])
 	require.Contains(t, rewritten, "at 10000 streams: 600 KiB with the tap")
-	require.Equal(t, "1.00 (1.00 .. 4.00)", rows[few.load.String()][1][0])
-	require.Contains(t, rewritten, "would take about 20 cores with the tap, 15 with nginx.")
+	require.Equal(t, []string{"1.00 (1.00 .. 2.50)", "1.00 (1.00 .. 5.00)"}, rows[long.load.String()][0])
 }
 
-func TestCheckTap_FailsUnderTwoThirdsOfTheRecordedRatio(t *testing.T) {
+func TestCheckTap_FailsUnderNineTenthsOfTheRecordedRatio(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "measured.json")
 	require.NoError(t, os.WriteFile(file, []byte(`{"other": 1}`), 0o600))
-	turns := 0
+	turns, r := 0, tapRatios[0]
 	of := func(cpu float64) func() tapMeasured {
 		return func() tapMeasured {
 			turns++
-			return tapMeasured{results: map[string][]tapResult{plainProxy: {{cpuPerChunk: 10}}, tapPath: {{cpuPerChunk: cpu}}}}
+			return tapMeasured{results: map[string][]tapResult{collectorProxy: {{cpuPerChunk: 10}}, tapPath: {{cpuPerChunk: cpu}}}}
 		}
 	}
-	require.ErrorContains(t, caught(func() { try(checkTap(file, of(10))) }), "make suite-bench-tap")
-	writeRatios(file, map[string]float64{tapRatio.String(): 0.9})
-	require.Equal(t, map[string]float64{"other": 1, tapRatio.String(): 0.9}, readRatios(file))
-	require.NoError(t, checkTap(file, of(16)), "0.625 of 0.6")
+	require.ErrorContains(t, caught(func() { try(checkTap(file, r, of(10))) }), "make suite-bench-tap")
+	writeRatios(file, map[string]float64{r.String(): 0.9})
+	require.Equal(t, map[string]float64{"other": 1, r.String(): 0.9}, readRatios(file))
+	require.NoError(t, checkTap(file, r, of(12.3)), "0.813 of 0.81")
 	require.Equal(t, 1, turns)
-	require.ErrorContains(t, checkTap(file, of(17)), "now 0.59, 0.59, 0.59, 0.59 (measured 4 times), before 0.90, limit 0.60")
+	require.ErrorContains(t, checkTap(file, r, of(12.5)), "now 0.80, 0.80, 0.80, 0.80 (measured 4 times), before 0.90, limit 0.81: 90% of before")
 }
