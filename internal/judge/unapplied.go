@@ -26,11 +26,12 @@ func NewUnapplied(doubts *diagnostics.Doubts, rules *Rules) *Unapplied {
 
 // Inspect is called after each batch.
 func (u *Unapplied) Inspect() {
+	ran := time.Since(u.since)
 	var seen diagnostics.Facts
 	var slos []string
 	for i := range u.rules.all {
 		facts := u.rules.all[i].use.Facts()
-		if facts.Ran = time.Since(u.since); diagnostics.SLOUnapplied.SeenIn(facts) {
+		if facts.Ran = ran; diagnostics.SLOUnapplied.SeenIn(facts) {
 			seen, slos = facts, append(slos, u.rules.all[i].name)
 		}
 	}
