@@ -98,13 +98,13 @@ const (
 	memoryPerJSONValue  = 256
 )
 
-// The functions below read a body into the batch. They return an error if they reject
-// the whole body.
-
 // largeMessage is the size in bytes from which messages wait for a CPU before they are
 // decoded. If all were decoded at the same time, each would get a part of the memory that
 // it needs, and all would be refused.
 const largeMessage = 64 << 10
+
+// The functions below read a body into the batch. They return an error if they reject
+// the whole body.
 
 // Read reads a message into the batch with ReadProtobuf or ReadJSON.
 func (r *Request) Read(message []byte, read func(*Request, []byte) error) error {

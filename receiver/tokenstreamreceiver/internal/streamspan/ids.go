@@ -18,7 +18,7 @@ type ID struct {
 
 // idOf returns the IDs of a stream's span. Missing IDs are derived from the stream, so that a
 // stream that is sent twice results in the same span twice. resourceSeed is resource.seed.
-func idOf[S string | []byte](start *assembly.Start, stream S, resourceSeed []byte) ID {
+func idOf(start *assembly.Start, stream string, resourceSeed []byte) ID {
 	id := ID{start.TraceID, start.SpanID}
 	if id.Trace == [16]byte{} || id.Span == [8]byte{} {
 		derived := deriveIDs(start, stream, resourceSeed)
@@ -32,7 +32,7 @@ func idOf[S string | []byte](start *assembly.Start, stream S, resourceSeed []byt
 	return id
 }
 
-func deriveIDs[S string | []byte](start *assembly.Start, stream S, resourceSeed []byte) [sha256.Size]byte {
+func deriveIDs(start *assembly.Start, stream string, resourceSeed []byte) [sha256.Size]byte {
 	var room [1024]byte // avoids an allocation
 	seed := append(AppendSeed(room[:0], start), stream...)
 	seed = append(seed, 0)
