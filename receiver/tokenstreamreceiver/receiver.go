@@ -150,6 +150,6 @@ func (r *tokenStreamReceiver) sendMetrics(next consumer.Metrics) error {
 func (r *tokenStreamReceiver) newRecorder(keeper streamseries.Keeper, now func() time.Time) *streamseries.Recorder {
 	return streamseries.New(&streamseries.Settings{
 		Service: r.cfg.ServiceName, Latency: r.cfg.latency(), Rules: r.rules, Series: r.cfg.series(), Keeper: keeper,
-		Store: r.ingester.Store, Reporter: r.ingester.Reporter, Logger: r.settings.Logger, Now: now,
+		Reporter: r.ingester.Reporter, Logger: r.settings.Logger, Now: now,
 	})
 }

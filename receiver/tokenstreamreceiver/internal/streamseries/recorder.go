@@ -38,8 +38,6 @@ type Settings struct {
 	Series *publish.Config
 	// Keeper holds the series.
 	Keeper Keeper
-	// Store is where the streams are finished.
-	Store *assembly.Store
 	// Reporter gets the tally of each batch.
 	Reporter *latencyreport.Reporter
 	// Logger warns of streams whose latency cannot be derived.
@@ -68,7 +66,6 @@ type Recorder struct {
 	// onSpan means that all streams are recorded by way of a span.
 	onSpan   bool
 	keeper   Keeper
-	store    *assembly.Store
 	now      func() time.Time
 	rules    *judge.Rules
 	reporter *latencyreport.Reporter
@@ -80,7 +77,7 @@ func New(s *Settings) *Recorder {
 	shared := &s.Series.Shared
 	r := &Recorder{
 		latency: s.Latency, dimensions: spanreader.NewDimensions(shared.Series.Dimensions, shared.Conventions.AttributesRead()...), objectives: shared.ObjectiveNames(),
-		keeper: s.Keeper, store: s.Store, now: s.Now, rules: s.Rules, reporter: s.Reporter,
+		keeper: s.Keeper, now: s.Now, rules: s.Rules, reporter: s.Reporter,
 	}
 	if shared.Conventions.On() {
 		r.latency = r.latency.WithChunkGaps()

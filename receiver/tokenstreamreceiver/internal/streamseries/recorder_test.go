@@ -428,7 +428,7 @@ func checkEqualSeries(t *testing.T, seed uint64) (shared int) {
 	require.NoError(t, err)
 	k := newTestKeeper(t, published)
 	direct := New(&Settings{
-		Latency: settings, Rules: rules, Series: published, Keeper: k, Store: r.store, Reporter: latencyreport.New(telemetry, zap.NewNop()),
+		Latency: settings, Rules: rules, Series: published, Keeper: k, Reporter: latencyreport.New(telemetry, zap.NewNop()),
 		Logger: zap.NewNop(), Now: func() time.Time { return arrival },
 	})
 	for range 10 {
