@@ -174,15 +174,3 @@ func (w *Walk) Tokens() uint32 { return tokensOf(w.current.meta) }
 
 // Channel returns the current chunk's channel.
 func (w *Walk) Channel() Channel { return Channel(w.current.meta & channelMask) }
-
-// WalkGaps starts a walk over chunks of one token each: the first at the Unix time unixNano,
-// the others after packed gaps, the first of which is 0. Offsets count from startUnixNano. chunks
-// is the number of gaps. It equals the walk over a timeline after AppendGaps, and reads gaps in
-// place.
-func WalkGaps(unixNano, startUnixNano int64, gaps []byte, chunks int, channel Channel) Walk {
-	offset := unixNano - startUnixNano
-	return Walk{
-		offset: offset, grid: offset - (unixNano - toTick(unixNano)*int64(Tick)),
-		left: chunks, gaps: gaps, last: run{int32(chunks), metaOf(1, channel)},
-	}
-}

@@ -79,12 +79,16 @@ func TestNextRun_ReadsGapsOfAllWidthsAndSigns(t *testing.T) {
 				want[len(want)-1] *= -1
 			}
 		}
-		for _, gap := range want {
+		ticks := int64(0)
+		for _, gap := range want[1:] {
 			packed = binary.AppendVarint(packed, gap)
+			ticks += gap
 		}
 		var got []int64
 		var run [16]int64
-		walk := WalkGaps(start, start, packed, len(want), Content)
+		var line Timeline
+		line.AppendGaps(start, packed, len(want)-1, ticks, Content)
+		walk := line.Walk()
 		for n, _, all := walk.NextRun(run[:]); n > 0; n, _, all = walk.NextRun(run[:]) {
 			or := int64(0)
 			for _, gap := range run[:n] {
