@@ -23,13 +23,13 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
-// clientFrom returns a client with an address of its own.
+// clientFrom returns a client with an address of its own. Its requests end after a minute.
 func clientFrom(t *testing.T, address string) *http.Client {
 	t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
 	transport := &http.Transport{DialContext: dialer.DialContext}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport}
+	return &http.Client{Transport: transport, Timeout: time.Minute}
 }
 
 // status returns the status of an answer, and its body.
