@@ -7,7 +7,6 @@
 package dedup
 
 import (
-	"encoding/binary"
 	"hash/maphash"
 	"slices"
 	"sync"
@@ -88,6 +87,21 @@ func (s *Set) KeyOfSeed(seed []byte) Key {
 		return None
 	}
 	return Key(max(1, maphash.Bytes(s.seed, seed)))
+}
+
+// Place returns a key that has the slot of a request, of whatever vantage.
+func (s *Set) Place(traceID [16]byte, spanID [8]byte) Key {
+	var ids [24]byte
+	copy(ids[:16], traceID[:])
+	copy(ids[16:], spanID[:])
+	return Key(maphash.Bytes(s.seed, ids[:]))
+}
+
+// Load reads the slots of requests that will be added, so that the CPU has them in its caches.
+func (s *Set) Load(keys []Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.loaded += s.newer.load(keys) + s.older.load(keys)
 }
 
 // AddAll adds the requests of several keys, like Add. It appends to fresh whether the set did
@@ -188,10 +202,7 @@ func (s *Set) rotate(now time.Time) {
 	}
 }
 
+// hash depends on the vantage in its upper half only: see Place.
 func (s *Set) hash(id *ID) uint64 {
-	var key [32]byte
-	copy(key[:16], id.TraceID[:])
-	copy(key[16:24], id.SpanID[:])
-	binary.NativeEndian.PutUint64(key[24:], maphash.String(s.seed, id.Vantage))
-	return max(1, maphash.Bytes(s.seed, key[:])) // 0 marks an empty slot
+	return max(1, uint64(s.Place(id.TraceID, id.SpanID))^maphash.String(s.seed, id.Vantage)<<32) // 0 marks an empty slot
 }

@@ -298,6 +298,25 @@ func TestAddAll_EqualsAdd(t *testing.T) {
 	require.Equal(t, []bool{true, true, true, true, true}, (*Set)(nil).AddAll(keys, now, nil))
 }
 
+// Load would read other slots than Add, which shows in no result.
+func TestPlace_HasTheSlotOfEveryVantage(t *testing.T) {
+	s := NewSet(Config{Horizon: time.Minute, MaxSpans: maxMaxSpans}, began)
+	slots := slotsFor(s.limit)
+	for n := range 100 {
+		id := *number(n)
+		for _, id.Vantage = range []string{"", "client", "engine"} {
+			require.Zero(t, (s.Place(id.TraceID, id.SpanID)^s.KeyOf(&id))%Key(slots))
+		}
+	}
+}
+
+func TestLoad_AddsNothing(t *testing.T) {
+	s := NewSet(NewDefaultConfig(), began)
+	require.True(t, s.Add(number(0), began))
+	s.Load([]Key{s.KeyOf(number(1))})
+	require.True(t, s.Add(number(1), began))
+}
+
 func TestKeyOfSeed_RecognisesASeedThatComesAgain(t *testing.T) {
 	s := NewSet(NewDefaultConfig(), time.Now())
 	require.Equal(t, []bool{true, true, false}, s.AddAll([]Key{s.KeyOfSeed([]byte("a")), s.KeyOfSeed([]byte("b")), s.KeyOfSeed([]byte("a"))}, time.Now(), nil))

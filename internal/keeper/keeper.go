@@ -155,8 +155,28 @@ func (k *Keeper) Record(ctx context.Context, traces ptrace.Traces) {
 		return
 	}
 	k.doubtRepeats(traces)
+	k.load(traces)
 	tally := spanreader.Read(traces, &k.options, k.settings.Now(), k.Add)
 	k.Count(ctx, &tally)
+}
+
+// load reads the slots of a batch in the set of recorded requests, before Add looks for one after the other.
+// Without it, a Collector that remembers 500,000 requests takes 3% more CPU time for a span of an engine at
+// GOGC=1000, and 2% at the default heap.
+func (k *Keeper) load(traces ptrace.Traces) {
+	if k.recorded == nil {
+		return
+	}
+	var buffer [512]dedup.Key
+	keys := buffer[:0]
+	for _, resource := range traces.ResourceSpans().All() {
+		for _, scope := range resource.ScopeSpans().All() {
+			for _, span := range scope.Spans().All() {
+				keys = append(keys, k.recorded.Place(span.TraceID(), span.SpanID()))
+			}
+		}
+	}
+	k.recorded.Load(keys)
 }
 
 // Add adds one request to its series and error budgets, unless it was added before. The
