@@ -17,7 +17,7 @@ const bodyTimeout = 5 * time.Second
 
 // Bodies limits the wait for bodies that no handler reads. net/http reads the rest of a body before it
 // sends an early answer, such as 401, and before it reads the next request. Without a deadline, a client
-// that never sends the body holds the connection for ever.
+// that never sends the body holds the connection for ever. Over HTTP/2, it waits for none, and resets the stream.
 type Bodies struct{ readTimeout time.Duration }
 
 type connectionKey struct{}
@@ -28,7 +28,7 @@ func LimitBodies(server *http.Server) Bodies {
 	b := Bodies{server.ReadTimeout}
 	next := server.Handler
 	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if req.ContentLength != 0 {
+		if Limited(req) {
 			b.Limit(w)
 		}
 		next.ServeHTTP(w, req)
@@ -38,6 +38,10 @@ func LimitBodies(server *http.Server) Bodies {
 	}
 	return b
 }
+
+// Limited reports whether LimitBodies limits the body of a request. Over HTTP/2, each change of a deadline would
+// wake the goroutine that serves the connection.
+func Limited(req *http.Request) bool { return req.ContentLength != 0 && req.ProtoMajor == 1 }
 
 // unlimited reports whether the server's own read timeout ends later than the limit, or never.
 func (b Bodies) unlimited() bool { return b.readTimeout == 0 || b.readTimeout > bodyTimeout }

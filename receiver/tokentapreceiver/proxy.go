@@ -19,6 +19,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
+	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 )
 
 // handle forwards one exchange and observes it.
@@ -54,7 +55,7 @@ func (r *tokenTapReceiver) routeOf(req *http.Request) (*route, *refusal) {
 
 func (r *tokenTapReceiver) forward(w http.ResponseWriter, req *http.Request, to *route) {
 	dropForeignUpgrade(req.Header)
-	if req.ContentLength != 0 {
+	if httpguard.Limited(req) {
 		r.bodies.Lift(w)
 	}
 	// By default, an HTTP/1.1 server reads the whole request before it sends the answer. Full

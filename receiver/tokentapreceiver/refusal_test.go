@@ -5,6 +5,7 @@ package tokentapreceiver
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"net"
 	"net/http"
@@ -252,6 +253,40 @@ func TestRefusal_SpacesInTheTarget(t *testing.T) {
 		require.Equal(t, http.StatusBadRequest, response.StatusCode)
 	}
 	require.EqualValues(t, 2, p.counter("exchanges_rejected"), "not by the upstream's server")
+}
+
+// Over HTTP/2, no deadline limits a body that no handler reads: the answer ends the stream, and the connection goes on.
+func TestRefusal_HTTP2WithoutTheRestOfTheBody(t *testing.T) {
+	p := start(t, answerChat, func(cfg *Config) {
+		cfg.Upstream, cfg.Routes = defaultUpstream(), []RouteConfig{{Prefix: "/known", Upstream: cfg.Upstream}}
+	})
+	var dials atomic.Int32
+	transport := &http.Transport{Protocols: new(http.Protocols), DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		dials.Add(1)
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}}
+	transport.Protocols.SetUnencryptedHTTP2(true)
+	t.Cleanup(transport.CloseIdleConnections)
+	rest, never := io.Pipe()
+	t.Cleanup(func() { _ = never.Close() })
+	for _, c := range []struct {
+		path string
+		body io.Reader
+		want int
+	}{{"/unknown", rest, http.StatusNotFound}, {"/known" + chatPath, strings.NewReader(chatRequest), http.StatusOK}} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+c.path, c.body)
+		require.NoError(t, err)
+		began := time.Now()
+		response, err := transport.RoundTrip(request)
+		require.NoError(t, err)
+		require.Equal(t, c.want, response.StatusCode)
+		_, err = io.Copy(io.Discard, response.Body)
+		require.NoError(t, err)
+		require.Less(t, time.Since(began), 4*time.Second, "before the limit of HTTP/1.1")
+	}
+	require.EqualValues(t, 1, dials.Load())
+	_, err := rest.Read(nil)
+	require.ErrorIs(t, err, io.ErrClosedPipe, "the client stopped sending")
 }
 
 // A request with both a length and chunks is read as chunks by this proxy, which sends only these on.
