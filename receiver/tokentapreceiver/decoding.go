@@ -23,6 +23,7 @@ type decoding struct {
 	memory   llmstream.Account
 
 	guard
+	backlog  backlog
 	reader   answerReader
 	upgraded *connection // set if the answer is a connection, which has calls of its own
 	call     call        // of an answer that is no connection
@@ -83,6 +84,30 @@ func (d *decoding) readRequest() {
 	}
 }
 
+// keep lets a read of the answer into the buffer p wait for others, or decodes all of them. It returns the part of p
+// that may be read into now.
+func (d *decoding) keep(read arrival, p []byte) (rest []byte) {
+	rest = p
+	d.observe(func() {
+		if len(read.bytes) > 0 {
+			d.readRequest() // which releases its copy
+			if d.stopped || !d.backlog.add(read, p) {
+				d.decode()
+				d.write(read)
+			}
+		}
+		rest = p[:len(p)-d.backlog.bytes]
+	})
+	return rest
+}
+
+// decode decodes the reads that wait. It is called with the mutex.
+func (d *decoding) decode() {
+	for _, read := range d.backlog.take() {
+		d.write(read)
+	}
+}
+
 // write decodes what a read of the answer returned. It is called with the mutex.
 func (d *decoding) write(read arrival) {
 	d.readRequest()
@@ -136,6 +161,7 @@ func (d *decoding) end() {
 		d.reader.release()
 		d.memory.Close()
 	}()
+	d.guarded(d.decode)
 	if d.upgraded != nil {
 		d.upgraded.end(d.now())
 	} else {

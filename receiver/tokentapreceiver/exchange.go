@@ -32,12 +32,6 @@ type exchange struct {
 	observed decoding
 }
 
-// arrival is what a read returned, until it is decoded.
-type arrival struct {
-	bytes []byte
-	at    int64 // Unix time in nanoseconds
-}
-
 // forwarding is how far an exchange was forwarded.
 type forwarding struct {
 	received      bool // the answer has a body
@@ -98,12 +92,23 @@ func (x *exchange) answer(res *http.Response) error {
 	return nil
 }
 
-// decode decodes what the last read returned.
+// Get implements httputil.BufferPool.
+func (x *exchange) Get() []byte { return buffers.Get() }
+
+// Put implements httputil.BufferPool. It decodes what the buffer holds: the answer has been forwarded as far as it goes.
+func (x *exchange) Put(buffer []byte) {
+	x.decode()
+	buffers.Put(buffer)
+}
+
+// decode decodes what has been read.
 func (x *exchange) decode() {
-	if last := x.pending; len(last.bytes) > 0 {
-		x.pending = arrival{}
-		x.decoding.observe(func() { x.decoding.write(last) })
-	}
+	last := x.pending
+	x.pending = arrival{}
+	x.decoding.observe(func() {
+		x.decoding.decode()
+		x.decoding.write(last)
+	})
 }
 
 // finish is called when the exchange was forwarded.
@@ -115,33 +120,27 @@ func (x *exchange) finish() {
 	}
 }
 
-// answerBody notes when the reads of an answer return. What a read returned is decoded when the next one
-// begins, so after it was sent: bytes that arrive meanwhile wait in the socket. An upstream that sends
-// faster than its answer is decoded is slowed down to that.
+// answerBody notes when the reads of an answer return. What a read returned is decoded when a later one begins, so
+// after it was sent: bytes that arrive meanwhile wait in the socket. An upstream that sends faster than its answer is
+// decoded is slowed down to that.
 type answerBody struct {
 	io.ReadCloser
 	exchange *exchange
-	err      error // of the last read, kept for the next one
 }
 
-// Read implements io.Reader. Until the next one, p must not change.
+// Read implements io.Reader. Until all was decoded, the caller must not change p, and pass the same one.
 func (b *answerBody) Read(p []byte) (int, error) {
 	x := b.exchange
-	x.decode()
-	if b.err != nil {
-		return 0, b.err
-	}
-	n, err := b.ReadCloser.Read(p)
-	switch b.err = err; err {
+	rest := x.decoding.keep(x.pending, p)
+	n, err := b.ReadCloser.Read(rest)
+	x.pending = arrival{rest[:n], x.decoding.now()}
+	x.received = x.received || n > 0
+	switch err {
 	case nil:
 	case io.EOF:
 		x.complete = true
 	default:
 		x.upstreamError = err
 	}
-	if n == 0 {
-		return 0, err
-	}
-	x.pending, x.received = arrival{p[:n], x.decoding.now()}, true
-	return n, nil
+	return n, err
 }

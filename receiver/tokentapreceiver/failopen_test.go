@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -118,6 +119,8 @@ func TestFailOpen_ForwardsAClientWhoseRequestsPanic(t *testing.T) {
 
 // Traffic does not wait for the decoder: the client has a part of an answer while that is still being decoded.
 func TestFailOpen_ForwardsAPartBeforeItIsDecoded(t *testing.T) {
+	const events = 20 // more than wait for others
+	first := strings.Repeat(tokenEvent, events)
 	entered, release := make(chan struct{}), make(chan struct{})
 	openDecoders["stalls"] = func(r io.Reader, _ func(int64) error) (io.ReadCloser, error) {
 		close(entered)
@@ -129,7 +132,7 @@ func TestFailOpen_ForwardsAPartBeforeItIsDecoded(t *testing.T) {
 		_, _ = io.Copy(io.Discard, req.Body)
 		w.Header().Set("Content-Encoding", "stalls")
 		send := stream(w)
-		send(tokenEvent)
+		send(first)
 		select {
 		case <-release:
 			send(finishEvent + doneEvent)
@@ -139,10 +142,10 @@ func TestFailOpen_ForwardsAPartBeforeItIsDecoded(t *testing.T) {
 	unblock := sync.OnceFunc(func() { close(release) })
 	defer unblock()
 	response := p.open(chatPath, chatRequest)
-	part := make([]byte, len(tokenEvent))
+	part := make([]byte, len(first))
 	_, err := io.ReadFull(response.Body, part)
 	require.NoError(t, err)
-	require.Equal(t, tokenEvent, string(part))
+	require.Equal(t, first, string(part))
 	<-entered
 	require.Zero(t, p.spans.SpanCount())
 	unblock()
@@ -150,7 +153,7 @@ func TestFailOpen_ForwardsAPartBeforeItIsDecoded(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, finishEvent+doneEvent, string(rest))
 	times, _ := arrivals(t, p.span())
-	require.Len(t, times, 1)
+	require.Len(t, times, events)
 }
 
 // stallingCounter is a self-metric that blocks.

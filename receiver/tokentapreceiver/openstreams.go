@@ -46,6 +46,7 @@ func (r *tokenTapReceiver) visitOpen(dimensions series.Dimensions, visit func(*i
 // visitOpen calls visit with the open calls of an exchange, and what each reported so far. A call
 // that is not read any more would seem silent, so it is left out. It is called with the mutex.
 func (d *decoding) visitOpen(visit func(*call, *llmstream.Observation)) {
+	d.decode()
 	if d.stopped {
 		return
 	}

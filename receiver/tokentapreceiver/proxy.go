@@ -75,7 +75,7 @@ func (x *exchange) proxy() *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Transport:      x,
 		FlushInterval:  -1, // after every read
-		BufferPool:     &buffers,
+		BufferPool:     x,
 		ErrorLog:       silent, // the exchange reports errors
 		Rewrite:        x.rewrite,
 		ModifyResponse: x.answer,
@@ -248,14 +248,10 @@ func (w *answerWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Write implements http.ResponseWriter. No read of the answer follows a failed write, so that what was
-// read is decoded now.
+// Write implements http.ResponseWriter.
 func (w *answerWriter) Write(p []byte) (int, error) {
 	n, err := w.ResponseWriter.Write(p)
-	if err != nil {
-		w.exchange.clientClosed = true
-		w.exchange.decode()
-	}
+	w.exchange.clientClosed = w.exchange.clientClosed || err != nil
 	return n, err
 }
 
