@@ -43,11 +43,11 @@ type answered struct {
 // begin begins the decoding of an exchange.
 func (d *decoding) begin(x *exchange) {
 	d.receiver, d.route, d.start = x.receiver, x.route, time.Now()
-	d.trace, d.memory = newTraceIdentity(nil), x.receiver.memory.Account()
+	d.trace, d.memory = newTraceIdentity(), x.receiver.memory.Account()
 	d.asked = asked{request: x.request, path: sentPath(x.request.URL), copied: &x.copied}
 	d.logger, d.format = x.receiver.logger, &d.asked.facts.Format
 	d.guarded(func() {
-		d.trace = newTraceIdentity(x.request.Header)
+		d.trace.join(x.request.Header)
 		d.asked.readHead()
 	})
 	d.call = call{decoding: d, trace: d.trace, start: d.start.UnixNano()}

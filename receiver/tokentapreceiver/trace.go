@@ -25,16 +25,21 @@ type traceIdentity struct {
 	state  trace.TraceState
 }
 
-// newTraceIdentity reads the trace context of a request. Without one, it starts a trace.
-func newTraceIdentity(header http.Header) (id traceIdentity) {
-	from := trace.SpanContextFromContext(w3c.Extract(context.Background(), propagation.HeaderCarrier(header)))
-	id = traceIdentity{trace: from.TraceID(), parent: from.SpanID(), flags: from.TraceFlags(), state: from.TraceState()}
-	_, _ = rand.Read(id.span[:]) // never fails
-	if !from.IsValid() {
-		_, _ = rand.Read(id.trace[:])
-		id.flags = trace.FlagsSampled
-	}
+// newTraceIdentity starts a trace.
+func newTraceIdentity() (id traceIdentity) {
+	var random [len(id.trace) + len(id.span)]byte
+	_, _ = rand.Read(random[:]) // never fails
+	copy(id.span[:], random[copy(id.trace[:], random[:]):])
+	id.flags = trace.FlagsSampled
 	return id
+}
+
+// join continues the trace of a request, if it has one.
+func (id *traceIdentity) join(header http.Header) {
+	from := trace.SpanContextFromContext(w3c.Extract(context.Background(), propagation.HeaderCarrier(header)))
+	if from.IsValid() {
+		id.trace, id.parent, id.flags, id.state = from.TraceID(), from.SpanID(), from.TraceFlags(), from.TraceState()
+	}
 }
 
 // inject makes the exchange's span the parent of the upstream's spans.

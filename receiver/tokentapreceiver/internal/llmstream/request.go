@@ -73,6 +73,9 @@ var formatMembers = map[string]bool{
 
 // requestBody reads a JSON object that may be cut. Triton's stream is a member of parameters.
 func requestBody(body []byte) (b bodyFacts) {
+	if len(body) == 0 { // not yet
+		return b
+	}
 	d := jsontext.NewDecoder(bytes.NewReader(body), lenient...)
 	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
 		return b
