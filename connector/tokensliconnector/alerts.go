@@ -166,4 +166,4 @@ func (a *alerts) decode(encoded []byte) error {
 	return err
 }
 
-func isName(text string) bool { return text != "" && text == series.CleanLabel(text) }
+func isName(text string) bool { return text != "" && text == names.CleanLabel(text) }

@@ -17,7 +17,6 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/dedup"
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
@@ -116,14 +115,14 @@ func (b *breaches) event(event plog.LogRecord, span ptrace.Span, resource pcommo
 	event.Body().SetStr(strings.Join(body, "; "))
 }
 
-// copyScalar copies an attribute as text of at most series.MaxLabelLength bytes. It
+// copyScalar copies an attribute as text of at most names.MaxLabelLength bytes. It
 // returns false if the attribute is missing, or a list, map or bytes.
 func copyScalar(to, from pcommon.Map, name string) bool {
 	v, ok := from.Get(name)
 	if !ok || v.Type() == pcommon.ValueTypeMap || v.Type() == pcommon.ValueTypeSlice || v.Type() == pcommon.ValueTypeBytes {
 		return false
 	}
-	to.PutStr(name, series.CleanLabel(v.AsString()))
+	to.PutStr(name, names.CleanLabel(v.AsString()))
 	return true
 }
 
@@ -133,7 +132,7 @@ func (b *breaches) listed(breached pcommon.Slice) iter.Seq2[int, string] {
 	return func(yield func(int, string) bool) {
 		seen := slo.Names{}
 		for i, entry := range breached.All() {
-			name := series.CleanLabel(entry.Str()) // empty for other types
+			name := names.CleanLabel(entry.Str()) // empty for other types
 			if name == "" || i >= slo.MaxSLOs && (!b.objectives[name] || seen[name]) {
 				continue
 			}
@@ -163,7 +162,7 @@ func breachOf(own pcommon.Map, name string, i int) (b breach) {
 	b.slo = name
 	indicator, hasIndicator := entryOf(own, names.SLOBreachedIndicator, i)
 	threshold, hasThreshold := entryOf(own, names.SLOBreachedThreshold, i)
-	if hasIndicator && hasThreshold && len(indicator.Str()) <= series.MaxLabelLength {
+	if hasIndicator && hasThreshold && len(indicator.Str()) <= names.MaxLabelLength {
 		b.indicator, b.threshold = indicator.Str(), threshold.Double()
 		b.limited = threshold.Type() != pcommon.ValueTypeEmpty
 	}

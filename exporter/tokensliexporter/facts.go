@@ -10,7 +10,6 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/page"
-	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slowest"
 )
 
@@ -25,7 +24,7 @@ func factsOf(span ptrace.Span, resource pcommon.Map) slowest.Facts {
 		if i == maxEstimated {
 			break
 		}
-		f.Estimated = append(f.Estimated, series.CleanLabel(name.Str()))
+		f.Estimated = append(f.Estimated, names.CleanLabel(name.Str()))
 	}
 	return f
 }
@@ -36,5 +35,5 @@ func valueOf(name string, span ptrace.Span, resource pcommon.Map) string {
 	if !ok {
 		return ""
 	}
-	return series.CleanLabel(v.AsString())
+	return names.CleanLabel(v.AsString())
 }

@@ -171,13 +171,13 @@ func timelineOf(span ptrace.Span) []byte {
 func (l *live) learn(span ptrace.Span) {
 	indicators, thresholds := list(span, names.SLOBreachedIndicator), list(span, names.SLOBreachedThreshold)
 	for i, breached := range list(span, names.SLOBreached).All() {
-		name := series.CleanLabel(breached.Str())
+		name := names.CleanLabel(breached.Str())
 		if name == "" || l.thresholds.Knows(name) {
 			continue
 		}
 		indicator, threshold := "", math.NaN()
 		if i < indicators.Len() && i < thresholds.Len() {
-			indicator = series.CleanLabel(indicators.At(i).Str())
+			indicator = names.CleanLabel(indicators.At(i).Str())
 			if n, ok := attributes.Number(thresholds.At(i)); ok && n >= 0 {
 				threshold = n
 			}

@@ -6,6 +6,8 @@ package keeper
 import (
 	"slices"
 
+	"github.com/tokenpulse/tokenpulse/internal/names"
+
 	"go.opentelemetry.io/collector/component"
 
 	"github.com/tokenpulse/tokenpulse/internal/conventions"
@@ -58,7 +60,7 @@ func (c *Config) ObjectiveNames() slo.Names { return slo.NamesOf(c.SLOObjectives
 func (c *Config) SLOObjectives() []slo.Objective {
 	var all []slo.Objective
 	for _, o := range c.Objectives {
-		o.SLO = series.CleanLabel(o.SLO)
+		o.SLO = names.CleanLabel(o.SLO)
 		all = append(all, slo.Objective(o))
 	}
 	return all

@@ -42,7 +42,7 @@ func definedSLOs() []string {
 	all := map[string]bool{}
 	for _, component := range inprocess.SLOs.All() {
 		for _, d := range component {
-			all[series.CleanLabel(d.Name)] = true
+			all[names.CleanLabel(d.Name)] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(all))

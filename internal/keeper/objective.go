@@ -10,7 +10,6 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/settings"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
@@ -37,7 +36,7 @@ func objectiveProblems(objectives []Objective) (errs settings.Problems) {
 	errs.Unless(len(objectives) <= slo.MaxSLOs, "`objectives` has %d entries; the maximum is %d", len(objectives), slo.MaxSLOs)
 	used := map[string]int{}
 	for i, o := range objectives {
-		name := series.CleanLabel(o.SLO)
+		name := names.CleanLabel(o.SLO)
 		first, duplicate := used[name]
 		switch {
 		case name == "":

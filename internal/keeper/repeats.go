@@ -6,12 +6,13 @@ package keeper
 import (
 	"sync"
 
+	"github.com/tokenpulse/tokenpulse/internal/names"
+
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/zap"
 
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/repeats"
-	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
 // doubtRepeats reports each pair of scopes that sent one call, both of which count.
@@ -27,7 +28,7 @@ func (k *Keeper) doubtRepeats(traces ptrace.Traces) {
 	for _, r := range repeats.Find(calls) {
 		one, other := calls[r.Call].Scope, calls[r.Counts].Scope
 		one, other = min(one, other), max(one, other)
-		pair := series.CleanLabel(one) + ", " + series.CleanLabel(other)
+		pair := names.CleanLabel(one) + ", " + names.CleanLabel(other)
 		k.doubts.Report(diagnostics.CallRepeated, diagnostics.Facts{Cases: 1}, pair, zap.String("scope", one), zap.String("other_scope", other))
 	}
 }

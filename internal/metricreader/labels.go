@@ -33,7 +33,7 @@ func (r *Reader) read(name string, attributes pcommon.Map) (id uint64, l labels)
 		id += r.hashOf(key, v)
 		switch key {
 		case names.LabelVantage:
-			i.Vantage = series.CleanLabel(v.Str())
+			i.Vantage = names.CleanLabel(v.Str())
 		case names.LabelOverflow:
 			i.Overflow = v.Type() == pcommon.ValueTypeBool && v.Bool()
 		case names.LabelOutcome:
@@ -43,7 +43,7 @@ func (r *Reader) read(name string, attributes pcommon.Map) (id uint64, l labels)
 		case names.LabelType:
 			l.kind = v.Str()
 		case names.LabelSLO:
-			l.slo = series.CleanLabel(v.Str())
+			l.slo = names.CleanLabel(v.Str())
 		case names.LabelVerdict:
 			l.verdict = v.Str()
 		case names.LabelIndicator:
@@ -57,7 +57,7 @@ func (r *Reader) read(name string, attributes pcommon.Map) (id uint64, l labels)
 		default:
 			r.dimensions.Read(i.Dimensions, key, v)
 			if key == names.ServiceInstanceID {
-				i.Replica = series.CleanLabel(v.Str())
+				i.Replica = names.CleanLabel(v.Str())
 			}
 		}
 	}

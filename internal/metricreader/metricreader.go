@@ -101,7 +101,7 @@ func (r *Reader) Read(metrics pmetric.Metrics, now time.Time, add func(*series.I
 			r.id += r.hashOf(key, v)
 			r.dimensions.Read(r.resource, key, v)
 			if key == names.ServiceInstanceID {
-				r.replica = series.CleanLabel(v.Str())
+				r.replica = names.CleanLabel(v.Str())
 			}
 		}
 		for _, scope := range resource.ScopeMetrics().All() {

@@ -13,7 +13,6 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/canary"
 	"github.com/tokenpulse/tokenpulse/internal/compare"
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
 // comparison is the verdict on two values of a dimension.
@@ -170,7 +169,7 @@ func (p *Page) knownSLOs(now time.Time) []string {
 	known := p.sloNames(p.newSelection(q).add(view.Slots(), q.filter.together()))
 	for _, component := range p.SLOs.All() {
 		for _, d := range component {
-			known = append(known, series.CleanLabel(d.Name))
+			known = append(known, names.CleanLabel(d.Name))
 		}
 	}
 	slices.Sort(known)

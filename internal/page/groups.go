@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tokenpulse/tokenpulse/internal/names"
+
 	"github.com/tokenpulse/tokenpulse/internal/history"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
@@ -152,7 +154,7 @@ func (g *grouping) keep(chosen, others []group) (rest *group) {
 }
 
 // allOthers is the key of the groups that are left out. No label is as long.
-var allOthers = strings.Repeat("x", series.MaxLabelLength+1)
+var allOthers = strings.Repeat("x", names.MaxLabelLength+1)
 
 func (g *grouping) reset() {
 	for _, sum := range g.sums {

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/names"
+
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
@@ -65,7 +66,7 @@ func (p *Page) definitions() definitions {
 	all, ambiguous := definitions{}, map[string]bool{}
 	for _, component := range p.SLOs.All() {
 		for _, d := range component {
-			d.Name = series.CleanLabel(d.Name)
+			d.Name = names.CleanLabel(d.Name)
 			if other, ok := all[d.Name]; ok && other != d {
 				ambiguous[d.Name] = true
 			}

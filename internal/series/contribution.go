@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"time"
 
+
 	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
@@ -20,7 +21,7 @@ import (
 type Contribution struct {
 	// Dimensions holds the values of the configured dimensions in their order, empty
 	// where the request has none. Dimensions and Vantage are clean label values
-	// (CleanLabel).
+	// (names.CleanLabel).
 	Dimensions []string
 	Vantage    string
 	// Standard holds the values of the attributes that conventions.Config.AttributesRead names, empty where the

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/internal/names"
+
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -363,7 +365,7 @@ func FuzzRestore(f *testing.F) {
 			require.False(t, seen[identity], "two series are %s", identity)
 			seen[identity] = true
 			for _, label := range append(s.Dimensions, s.Vantage) {
-				require.Equal(t, CleanLabel(label), label)
+				require.Equal(t, names.CleanLabel(label), label)
 			}
 		})
 		e.Expire(now.Add(24 * time.Hour))

@@ -4,31 +4,10 @@
 package series
 
 import (
-	"strings"
-	"unicode/utf8"
-
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
 )
-
-// MaxLabelLength limits the value of a label, in bytes. Longer values are cut: they
-// cost memory in every system downstream and rarely distinguish more series.
-const MaxLabelLength = 256
-
-// CleanLabel makes v a label value: valid UTF-8 of at most MaxLabelLength bytes.
-func CleanLabel(v string) string {
-	if len(v) > MaxLabelLength {
-		end := MaxLabelLength
-		for end > MaxLabelLength-utf8.UTFMax && !utf8.RuneStart(v[end]) {
-			end--
-		}
-		v = v[:end]
-	}
-	if utf8.ValidString(v) {
-		return v
-	}
-	// A one-byte replacement keeps the limit; U+FFFD has three bytes.
-	return strings.ToValidUTF8(v, "?")
-}
 
 // Labels distinguish a series from the others.
 type Labels struct {
@@ -75,7 +54,7 @@ func IsKey(key string, dimensions int) bool {
 	}
 	var written []byte
 	for _, v := range values {
-		if v != CleanLabel(v) {
+		if v != names.CleanLabel(v) {
 			return false
 		}
 		written = protowire.AppendString(written, v)

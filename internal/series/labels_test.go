@@ -8,11 +8,13 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/tokenpulse/tokenpulse/internal/names"
+
 	"github.com/stretchr/testify/require"
 )
 
 func TestIdentityOf_ReturnsTheIdentityOfAKey(t *testing.T) {
-	long := strings.Repeat("é", MaxLabelLength)
+	long := strings.Repeat("é", names.MaxLabelLength)
 	tests := map[string]struct {
 		dimensions, want []string
 	}{
@@ -33,7 +35,7 @@ func TestIdentityOf_ReturnsTheIdentityOfAKey(t *testing.T) {
 			require.Equal(t, "engine", vantage)
 			for _, d := range dimensions {
 				require.True(t, utf8.ValidString(d))
-				require.LessOrEqual(t, len(d), MaxLabelLength)
+				require.LessOrEqual(t, len(d), names.MaxLabelLength)
 			}
 		})
 	}
@@ -50,7 +52,7 @@ func TestIdentityOf_ReturnsTheIdentityOfAKey(t *testing.T) {
 func clean(values []string) []string {
 	cleaned := []string{}
 	for _, v := range values {
-		cleaned = append(cleaned, CleanLabel(v))
+		cleaned = append(cleaned, names.CleanLabel(v))
 	}
 	return cleaned
 }

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/internal/names"
+
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/series"
@@ -62,7 +64,7 @@ type Store struct {
 type boards [len(Windows)][len(Quantities)]board
 
 // otherModels is the key of the boards that further models share. No label is as long.
-var otherModels = strings.Repeat("x", series.MaxLabelLength+1)
+var otherModels = strings.Repeat("x", names.MaxLabelLength+1)
 
 // New returns an empty store. model is the index of the dimension that has the model, or
 // negative if none does.

@@ -98,7 +98,7 @@ func bandOf(bands *series.Bands, v pcommon.Value) string {
 
 // labelValue returns the value as a clean label value. It is empty for lists, maps and
 // bytes.
-func labelValue(v pcommon.Value) string { return series.CleanLabel(scalar(v)) }
+func labelValue(v pcommon.Value) string { return names.CleanLabel(scalar(v)) }
 
 func scalar(v pcommon.Value) string {
 	switch v.Type() {

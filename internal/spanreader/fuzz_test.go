@@ -147,11 +147,11 @@ func requirePlausible(t *testing.T, req *series.Contribution) {
 		require.True(t, d.Max >= 0 && d.Max <= series.Largest, "the longest gap is %v", d.Max)
 	}
 	for _, label := range append([]string{req.Vantage}, req.Dimensions...) {
-		require.Equal(t, series.CleanLabel(label), label)
+		require.Equal(t, names.CleanLabel(label), label)
 	}
 	verdicts := 0
 	req.Verdicts.All(func(name string, _ slo.Verdict) bool {
-		require.Equal(t, series.CleanLabel(name), name)
+		require.Equal(t, names.CleanLabel(name), name)
 		verdicts++
 		return true
 	})

@@ -152,7 +152,7 @@ func (r *reader) verdictsIn(v pcommon.Value, verdict slo.Verdict) {
 	}
 	list, wrong := v.Slice(), false
 	for i, entry := range list.All() {
-		name := series.CleanLabel(entry.Str()) // empty for other types
+		name := names.CleanLabel(entry.Str()) // empty for other types
 		switch {
 		case i >= slo.MaxSLOs && !r.request.Verdicts.Objectives[name]:
 			r.request.Verdicts.Drop(1)

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/internal/names"
+
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
@@ -170,7 +172,7 @@ func TestRead_FindsObjectivesInLongLists(t *testing.T) {
 }
 
 func TestRead_CleansLabels(t *testing.T) {
-	long := strings.Repeat("x", series.MaxLabelLength+1)
+	long := strings.Repeat("x", names.MaxLabelLength+1)
 	e := series.NewEngine(series.Options{Config: series.Config{Dimensions: series.DimensionsOf("a", "b"), MaxSeries: 10}})
 	Read(spans(t, map[string]any{"tokenpulse.outcome": "success", "tokenpulse.vantage": "server\xff", "a": "m\xff", "b": long}), &Options{Dimensions: NewDimensions(series.DimensionsOf("a", "b"))}, time.Now(), e.Record)
 	e.Collect(time.Now(), func(s *series.Snapshot) {

@@ -8,10 +8,11 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/tokenpulse/tokenpulse/internal/names"
+
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
-	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
 // Scope names come from senders. Beyond the limit, all further ones share a value.
@@ -31,7 +32,7 @@ type unclaimed struct {
 
 func (u *unclaimed) add(ctx context.Context, scope string, n int64) {
 	if n > 0 {
-		u.counter.Add(ctx, n, u.option(series.CleanLabel(scope)))
+		u.counter.Add(ctx, n, u.option(names.CleanLabel(scope)))
 	}
 }
 

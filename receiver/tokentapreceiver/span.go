@@ -15,7 +15,6 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
-	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/llmstream"
@@ -175,7 +174,7 @@ func networkOf(firstToken time.Duration, service *llmstream.Timings) (network op
 // whole batch for that.
 func putText(attributes pcommon.Map, key, text string) {
 	if text != "" {
-		attributes.PutStr(key, series.CleanLabel(text))
+		attributes.PutStr(key, names.CleanLabel(text))
 	}
 }
 
@@ -185,7 +184,7 @@ func putTexts(attributes pcommon.Map, key string, texts []string) {
 	}
 	list := attributes.PutEmptySlice(key)
 	for _, text := range texts {
-		list.AppendEmpty().SetStr(series.CleanLabel(text))
+		list.AppendEmpty().SetStr(names.CleanLabel(text))
 	}
 }
 

@@ -155,7 +155,7 @@ func (w *worker) contribute(id *streamIdentity, resource []byte, client *httpgua
 	if w.rules.Any() {
 		w.verdicts = id.rules.Judge(w.verdicts[:0], w)
 		for i := range w.verdicts {
-			f.Verdicts.Add(series.CleanLabel(w.verdicts[i].SLO), w.verdicts[i].Verdict)
+			f.Verdicts.Add(names.CleanLabel(w.verdicts[i].SLO), w.verdicts[i].Verdict)
 		}
 	}
 	copy(w.values, id.values)
