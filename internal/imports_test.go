@@ -115,6 +115,18 @@ func TestImports_TokenStreamPointsDown(t *testing.T) {
 	}
 }
 
+// Receivers show their open streams to whom labels them by series. Only the room of token_stream that makes metrics
+// without spans has series of its own.
+func TestImports_OpenStreamsNeedNoSeries(t *testing.T) {
+	all := imports(t)
+	require.True(t, needs(all, "receiver/tokenstreamreceiver/internal/streamseries", "internal/series"), "a package was moved")
+	for _, name := range [...]string{"receiver/tokentapreceiver", "internal/inprocess"} {
+		require.Contains(t, all, name, "a package was moved")
+		require.False(t, needs(all, name, "internal/series"), "%s must not import internal/series, nor a package that does", name)
+	}
+	require.NotContains(t, all["receiver/tokenstreamreceiver"], "internal/series")
+}
+
 // Components report facts of all kinds to diagnostics, which concludes without what found them.
 func TestImports_DiagnosticsKnowsOnlyWhatIsDerived(t *testing.T) {
 	all := imports(t)

@@ -19,7 +19,7 @@ import (
 // openInProcess registers a receiver with open streams until the test ends, or end is called.
 func openInProcess(t *testing.T, streams ...inprocess.OpenStream) (end func()) {
 	t.Helper()
-	inprocess.OpenStreams.Set(t, func(_ series.Dimensions, visit func(*inprocess.OpenStream)) {
+	inprocess.OpenStreams.Set(t, func(_ inprocess.Labels, visit func(*inprocess.OpenStream)) {
 		for i := range streams {
 			visit(&streams[i])
 		}

@@ -6,14 +6,15 @@ package inprocess
 import (
 	"time"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
 // OpenStream is an open stream at one moment.
 type OpenStream struct {
-	// Dimensions has the values of the dimensions that were asked for, in their order, as clean
-	// labels, empty where the stream has none. It is valid during the call only.
+	// Dimensions has the values of the labels that were asked for, empty where the stream has none. It is valid during
+	// the call only.
 	Dimensions []string
 	Vantage    string
 	// Decoding is set after the first token.
@@ -28,13 +29,23 @@ type OpenStream struct {
 
 // Phase returns the value of names.LabelPhase.
 func (s *OpenStream) Phase() string {
-	phase, _ := s.cell()
+	phase, _ := s.Cell()
 	return OpenStreamPhases[phase]
 }
 
-// VisitOpenStreams calls visit with each open stream of a receiver. Dimensions are read from what is known at the
-// start of a stream, then from its resource. Numbers that are reported at the end are in series.UnknownBand.
-type VisitOpenStreams func(dimensions series.Dimensions, visit func(*OpenStream))
+// Labels reads the values of a stream's dimensions, in their order, as clean labels.
+type Labels interface {
+	// Values returns those of a stream without attributes: numbers that are reported at the end are in the unknown band.
+	Values() []string
+	// Clear sets the values to these.
+	Clear(values []string)
+	// Read sets a value to an attribute, if it is a dimension.
+	Read(values []string, attribute string, v pcommon.Value)
+}
+
+// VisitOpenStreams calls visit with each open stream of a receiver. Labels are read from what is known at the
+// start of a stream, then from its resource.
+type VisitOpenStreams func(labels Labels, visit func(*OpenStream))
 
 // Hangs reports whether the stream has generated no token for so long that it may hang. A stream that waits for its
 // first token does not: its prompt may be long.
@@ -60,8 +71,9 @@ var OpenStreamBands = [bands]string{"1s", "5s", "15s", "60s", "+Inf"}
 // OpenStreamPhases are the values of names.LabelPhase.
 var OpenStreamPhases = [phases]string{names.PhaseFirstToken, names.PhaseDecode}
 
-// cell is the place of a stream among the time series of one set of dimensions.
-func (s *OpenStream) cell() (phase, band int) {
+// Cell is the place of a stream among the time series of one set of dimensions: indexes of OpenStreamPhases and
+// OpenStreamBands.
+func (s *OpenStream) Cell() (phase, band int) {
 	if s.Decoding {
 		phase = 1
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/metricreader"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/openstreams"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 	"github.com/tokenpulse/tokenpulse/internal/spanreader"
@@ -78,9 +79,9 @@ type Keeper struct {
 	admission *series.Engine // decides which requests overflow: Engine, or one without metrics
 	options   spanreader.Options
 	recorded  *dedup.Set
-	ofOutcome series.OutcomeDimensions     // which error budgets leave out
-	points    *metricreader.Reader         // nil unless Settings.Points
-	open      *inprocess.OpenStreamCounter // nil without an engine, or with the metric off
+	ofOutcome series.OutcomeDimensions // which error budgets leave out
+	points    *metricreader.Reader     // nil unless Settings.Points
+	open      *openstreams.Counter     // nil without an engine, or with the metric off
 
 	logger    *zap.Logger
 	frequent  *zap.Logger // for what each round may repeat
@@ -137,7 +138,7 @@ func New(set Settings) (*Keeper, error) {
 		if receivers == nil {
 			receivers = inprocess.OpenStreams.All
 		}
-		k.open = inprocess.NewOpenStreamCounter(&set.Config.Series, receivers)
+		k.open = openstreams.New(&set.Config.Series, receivers)
 	}
 	if set.Points {
 		k.points = newPoints(set.Config, now)

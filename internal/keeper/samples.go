@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
-	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
+	"github.com/tokenpulse/tokenpulse/internal/openstreams"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
@@ -149,7 +149,7 @@ func (c *collector[L]) gauge(g *slo.Gauge) {
 	}
 }
 
-func (c *collector[L]) streams(s *inprocess.OpenStreamSample) {
+func (c *collector[L]) streams(s *openstreams.Sample) {
 	labels := c.sink.With(c.sink.Series(s.Key, time.Time{}), names.LabelPhase, s.Phase)
 	c.sink.Gauge(c.sink.With(labels, names.LabelSilent, s.Silent), &series.StreamsOpen, float64(s.Streams))
 }

@@ -26,7 +26,7 @@ func TestEnd_RangeCoversTheTimeBeforeIt(t *testing.T) {
 	now := time.Now().Truncate(time.Minute)
 	begin := now.Add(-50 * time.Minute)
 	page, engine := pageAt(now)
-	page.OpenStreams.Set(page, func(_ series.Dimensions, visit func(*inprocess.OpenStream)) { visit(new(inprocess.OpenStream)) })
+	page.OpenStreams.Set(page, func(_ inprocess.Labels, visit func(*inprocess.OpenStream)) { visit(new(inprocess.OpenStream)) })
 	for minute := range 50 {
 		at := begin.Add(time.Duration(minute) * time.Minute)
 		for range minute {

@@ -11,6 +11,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/spanreader"
 )
 
 // openStreams are the open streams that the filters select. They have no outcome, so a filter on it does not apply. Without a
@@ -47,7 +48,7 @@ func (n *now) setOpenStreams(p *Page, q *query) {
 	}
 	var all openStreams
 	for _, receiver := range receivers {
-		receiver(p.streamDimensions, func(s *inprocess.OpenStream) {
+		receiver(&p.streamLabels, func(s *inprocess.OpenStream) {
 			if labels := (series.Labels{Dimensions: s.Dimensions, Vantage: s.Vantage}); selected.selects(&labels) {
 				all.add(s)
 			}
@@ -84,11 +85,11 @@ func (o *openStreams) add(s *inprocess.OpenStream) {
 	o.longest = slices.Insert(o.longest, at, listed)
 }
 
-// streamDimensions returns what is read of open streams: the dimensions of the page first, then the model and what
-// names the replica.
-func streamDimensions(dimensions series.Dimensions) series.Dimensions {
-	more := append([]string{names.GenAIRequestModel, names.ServerPort}, replicaNames...)
-	return append(slices.Clip(dimensions), series.DimensionsOf(more...)...)
+// moreOfStreams are the attributes that name the model and the replica of an open stream.
+var moreOfStreams = append([]string{names.GenAIRequestModel, names.ServerPort}, replicaNames...)
+
+func streamLabels(dimensions series.Dimensions) spanreader.Dimensions {
+	return spanreader.NewDimensions(append(slices.Clip(dimensions), series.DimensionsOf(moreOfStreams...)...))
 }
 
 func (p *Page) silentStream(s *inprocess.OpenStream) silentStream {
@@ -98,7 +99,7 @@ func (p *Page) silentStream(s *inprocess.OpenStream) silentStream {
 	}
 	more := map[string]string{}
 	for i, value := range s.Dimensions[len(p.dimensions):] {
-		more[p.streamDimensions[len(p.dimensions)+i].Attribute] = value
+		more[moreOfStreams[i]] = value
 	}
 	listed.Model = known(more[names.GenAIRequestModel])
 	listed.Replica = known(ReplicaOf(func(name string) string { return more[name] }))

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
-	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
 // openStream is an open stream of a test, with its attributes.
@@ -23,11 +23,12 @@ type openStream struct {
 // receive lets a receiver have these open streams. The clock of the page stands still.
 func receive(page *Page, streams ...openStream) (end func()) {
 	owner := &streams
-	page.OpenStreams.Set(owner, func(dimensions series.Dimensions, visit func(*inprocess.OpenStream)) {
-		values := make([]string, len(dimensions)) // of all streams, as receivers may do
+	page.OpenStreams.Set(owner, func(labels inprocess.Labels, visit func(*inprocess.OpenStream)) {
+		values := labels.Values() // of all streams, as receivers may do
 		for _, s := range streams {
-			for i := range dimensions {
-				values[i] = s.attributes[dimensions[i].Attribute]
+			labels.Clear(values)
+			for name, value := range s.attributes {
+				labels.Read(values, name, pcommon.NewValueStr(value))
 			}
 			s.Dimensions = values
 			visit(&s.OpenStream)

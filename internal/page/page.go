@@ -8,10 +8,14 @@ package page
 import (
 	"context"
 	"crypto/rand"
-	_ "embed" // for openapi.yaml
+	_ "embed"
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/tokenpulse/tokenpulse/internal/spanreader"
+
+	// for openapi.yaml
 
 	"github.com/klauspost/compress/gzhttp"
 
@@ -59,11 +63,11 @@ type Options struct {
 type Page struct {
 	Options
 	dimensions []string // their names
-	// streamDimensions are read of open streams.
-	streamDimensions series.Dimensions
-	boot             string
-	answers          *answers
-	clients          clients
+	// streamLabels are read of open streams: the dimensions of the page first, then what names model and replica.
+	streamLabels spanreader.Dimensions
+	boot         string
+	answers      *answers
+	clients      clients
 
 	// folding guards folded: when the series last handed their gains to the history.
 	folding sync.Mutex
@@ -72,7 +76,7 @@ type Page struct {
 
 // New returns a page. Close it before the server that serves it.
 func New(o Options) *Page {
-	p := &Page{Options: o, dimensions: o.Dimensions.Names(), streamDimensions: streamDimensions(o.Dimensions), boot: rand.Text(), answers: newAnswers()}
+	p := &Page{Options: o, dimensions: o.Dimensions.Names(), streamLabels: streamLabels(o.Dimensions), boot: rand.Text(), answers: newAnswers()}
 	p.clients.closing, p.clients.close = context.WithCancel(context.Background())
 	return p
 }

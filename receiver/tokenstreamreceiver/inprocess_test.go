@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/internal/spanreader"
+
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/config/confighttp"
@@ -25,7 +27,7 @@ import (
 func reportedStreams() (receivers int, sum int64) {
 	all := inprocess.OpenStreams.All()
 	for _, visit := range all {
-		visit(nil, func(*inprocess.OpenStream) { sum++ })
+		visit(new(spanreader.Dimensions), func(*inprocess.OpenStream) { sum++ })
 	}
 	return len(all), sum
 }

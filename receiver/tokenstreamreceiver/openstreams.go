@@ -11,8 +11,6 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
-	"github.com/tokenpulse/tokenpulse/internal/series"
-	"github.com/tokenpulse/tokenpulse/internal/spanreader"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/senderattributes"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/streamspan"
@@ -28,11 +26,11 @@ type openStreams struct {
 
 // visit is an inprocess.VisitOpenStreams. During a shutdown it visits no stream: all of them end, or stay in
 // the storage.
-func (o *openStreams) visit(dimensions series.Dimensions, visit func(*inprocess.OpenStream)) {
+func (o *openStreams) visit(labels inprocess.Labels, visit func(*inprocess.OpenStream)) {
 	if o.closing.Err() != nil {
 		return
 	}
-	of := startValues{service: o.service, dimensions: spanreader.NewDimensions(dimensions), count: len(dimensions), known: map[string][]string{}}
+	of := startValues{service: o.service, labels: labels, any: len(labels.Values()) > 0, known: map[string][]string{}}
 	now := time.Now()
 	o.store.Visit(o.timeouts, func(v *assembly.Visited) {
 		visit(&inprocess.OpenStream{
@@ -42,20 +40,20 @@ func (o *openStreams) visit(dimensions series.Dimensions, visit func(*inprocess.
 	})
 }
 
-// startValues reads the values of dimensions. Streams with the same bytes have the same values.
+// startValues reads the values of labels. Streams with the same bytes have the same values.
 type startValues struct {
-	service    string
-	dimensions spanreader.Dimensions
-	count      int
-	known      map[string][]string // by the bytes of attributes and resource
-	key        []byte
+	service string
+	labels  inprocess.Labels
+	any     bool                // whether there is a label
+	known   map[string][]string // by the bytes of attributes and resource
+	key     []byte
 }
 
 // maxKnown limits the values that are known during a visit.
 const maxKnown = 1 << 10
 
 func (s *startValues) read(v *assembly.Visited) []string {
-	if s.count == 0 {
+	if !s.any {
 		return nil
 	}
 	s.key = append(protowire.AppendBytes(s.key[:0], v.Attributes), v.Resource...)
@@ -63,14 +61,13 @@ func (s *startValues) read(v *assembly.Visited) []string {
 	if ok {
 		return values
 	}
-	values = make([]string, s.count)
-	s.dimensions.Clear(values)
+	values = s.labels.Values()
 	resource, own := pcommon.NewMap(), pcommon.NewMap()
 	streamspan.PutResource(resource, v.Resource, s.service)
 	senderattributes.Put(own, v.Attributes)
 	for _, attributes := range [...]pcommon.Map{resource, own} { // of both, the stream's own value counts
 		for name, value := range attributes.All() {
-			s.dimensions.Read(values, name, value)
+			s.labels.Read(values, name, value)
 		}
 	}
 	if len(s.known) < maxKnown {

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/internal/spanreader"
+
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -29,7 +31,7 @@ func TestOpenStreams_HaveAnAgeAndTheirTokens(t *testing.T) {
 		fmt.Sprintf(`{"event":"chunk","stream_id":"started","time_unix_nano":%d,"tokens":7}`, hourAgo+1e9))
 	b.lines(t, fmt.Sprintf(`{"event":"start","stream_id":"of a clock ahead","time_unix_nano":%d}`, before.Add(time.Hour).UnixNano()))
 	tokens := map[int64]time.Duration{}
-	b.open.visit(nil, func(s *inprocess.OpenStream) { tokens[s.Tokens] = s.Age })
+	b.open.visit(new(spanreader.Dimensions), func(s *inprocess.OpenStream) { tokens[s.Tokens] = s.Age })
 	require.Len(t, tokens, 2)
 	require.GreaterOrEqual(t, tokens[7], time.Hour)
 	require.LessOrEqual(t, tokens[7], time.Hour+time.Since(before))
@@ -49,7 +51,8 @@ func TestOpenStreams_HaveDimensionsOfTheirStart(t *testing.T) {
 	dimensions := append(series.DimensionsOf("service.name", "gen_ai.request.model", "tokenpulse.source", "error.type"),
 		series.Dimension{Attribute: "n", Bands: []float64{7}}, series.Dimension{Attribute: "gen_ai.usage.input_tokens", Bands: []float64{1000}})
 	got := map[string]int{}
-	b.open.visit(dimensions, func(s *inprocess.OpenStream) {
+	labels := spanreader.NewDimensions(dimensions)
+	b.open.visit(&labels, func(s *inprocess.OpenStream) {
 		got[s.Vantage+" "+strings.Join(s.Dimensions, "|")]++
 	})
 	require.Equal(t, map[string]int{

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/internal/spanreader"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
@@ -20,7 +22,7 @@ func TestInProcess_ReportsExchangesInFlightFromStartToShutdown(t *testing.T) {
 	registered := func() int { return len(inprocess.OpenStreams.All()) }
 	reported := func() (sum int64) {
 		for _, visit := range inprocess.OpenStreams.All() {
-			visit(nil, func(*inprocess.OpenStream) { sum++ })
+			visit(new(spanreader.Dimensions), func(*inprocess.OpenStream) { sum++ })
 		}
 		return sum
 	}

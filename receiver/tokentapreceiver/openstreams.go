@@ -10,26 +10,24 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/series"
-	"github.com/tokenpulse/tokenpulse/internal/spanreader"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/llmstream"
 )
 
 // visitOpen is an inprocess.VisitOpenStreams. Its streams are the calls that ask for a stream or get one, and
 // those responses of connections that have begun.
-func (r *tokenTapReceiver) visitOpen(dimensions series.Dimensions, visit func(*inprocess.OpenStream)) {
-	values, read := make([]string, len(dimensions)), spanreader.NewDimensions(dimensions)
+func (r *tokenTapReceiver) visitOpen(labels inprocess.Labels, visit func(*inprocess.OpenStream)) {
+	values := labels.Values()
 	r.decodings.Range(func(key, _ any) bool {
 		d := key.(*decoding)
 		d.observe(func() {
 			d.visitOpen(func(c *call, o *llmstream.Observation) {
-				read.Clear(values)
+				labels.Clear(values)
 				if len(values) > 0 {
 					attributes := d.startAttributes(o)
 					attributes.PutStr(names.ServiceName, serviceOf(attributes, r.cfg.ServiceName))
 					for name, v := range attributes.All() {
-						read.Read(values, name, v)
+						labels.Read(values, name, v)
 					}
 				}
 				visit(&inprocess.OpenStream{

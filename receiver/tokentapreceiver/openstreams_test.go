@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/internal/spanreader"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
@@ -23,7 +25,8 @@ import (
 // openStreams returns one text for each open stream, and the longest silence.
 func (p *tap) openStreams() (all []string, longest time.Duration) {
 	dimensions := series.DimensionsOf("gen_ai.provider.name", "gen_ai.request.model", "tenant.id", "server.address", "service.name", "tokenpulse.source")
-	p.receiver.visitOpen(dimensions, func(s *inprocess.OpenStream) {
+	labels := spanreader.NewDimensions(dimensions)
+	p.receiver.visitOpen(&labels, func(s *inprocess.OpenStream) {
 		if s.Age < s.Silent || s.Decoding != (s.Tokens > 0) {
 			p.t.Errorf("%v old, silent for %v, %d tokens", s.Age, s.Silent, s.Tokens)
 		}
@@ -88,7 +91,7 @@ func TestOpenStreams_AreSilentSinceTheLastToken(t *testing.T) {
 	before = time.Now()
 	say <- tokenEvent
 	require.Eventually(t, func() bool { _, silence := p.openStreams(); return silence <= time.Since(before) }, time.Minute, time.Millisecond)
-	p.receiver.visitOpen(nil, func(s *inprocess.OpenStream) { require.EqualValues(t, 2, s.Tokens) })
+	p.receiver.visitOpen(new(spanreader.Dimensions), func(s *inprocess.OpenStream) { require.EqualValues(t, 2, s.Tokens) })
 	say <- finishEvent + usageEvent
 	p.requireOpen("gateway true" + labels)
 	say <- "data: [DONE]\n\n"

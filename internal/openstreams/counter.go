@@ -1,7 +1,8 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package inprocess
+// Package openstreams counts the open streams of receivers by series, for a gauge.
+package openstreams
 
 import (
 	"maps"
@@ -9,14 +10,17 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/spanreader"
 )
 
-// OpenStreamCounter counts open streams by series. It is safe for concurrent use.
-type OpenStreamCounter struct {
+// Counter counts open streams by series. It is safe for concurrent use.
+type Counter struct {
 	config *series.Config
+	labels spanreader.Dimensions
 	// receivers returns those whose streams count.
-	receivers func() []VisitOpenStreams
+	receivers func() []inprocess.VisitOpenStreams
 
 	mu sync.Mutex
 	// mu guards everything declared below.
@@ -26,17 +30,17 @@ type OpenStreamCounter struct {
 }
 
 // counts are those of the streams of one series.
-type counts [phases][bands]struct {
+type counts [len(inprocess.OpenStreamPhases)][len(inprocess.OpenStreamBands)]struct {
 	streams int
 	// lastSeen is when there last was a stream, zero if there never was one.
 	lastSeen time.Time
 }
 
-// OpenStreamSample is the number of streams in one phase and band of a series.
-type OpenStreamSample struct {
+// Sample is the number of streams in one phase and band of a series.
+type Sample struct {
 	// Key is that of the series, as series.Labels.AppendKey writes it.
 	Key string
-	// Phase and Silent are values of OpenStreamPhases and OpenStreamBands.
+	// Phase and Silent are values of inprocess.OpenStreamPhases and inprocess.OpenStreamBands.
 	Phase, Silent string
 	Streams       int
 }
@@ -44,35 +48,35 @@ type OpenStreamSample struct {
 // overflowKey is the key of the series of all streams beyond MaxSeries, as in package series.
 const overflowKey = ""
 
-// NewOpenStreamCounter returns a counter of the streams of receivers, with a limit of series of its own.
-func NewOpenStreamCounter(config *series.Config, receivers func() []VisitOpenStreams) *OpenStreamCounter {
-	return &OpenStreamCounter{config: config, receivers: receivers, series: map[string]*counts{}}
+// New returns a counter of the streams of receivers, with a limit of series of its own.
+func New(config *series.Config, receivers func() []inprocess.VisitOpenStreams) *Counter {
+	return &Counter{config: config, labels: spanreader.NewDimensions(config.Dimensions), receivers: receivers, series: map[string]*counts{}}
 }
 
 // Collect calls visit with each number of streams that is not 0, and with those that became 0 within
 // SeriesExpiration, in the order of the keys. overflow is set if the limit of series was reached.
-func (c *OpenStreamCounter) Collect(now time.Time, visit func(*OpenStreamSample)) (overflow bool) {
+func (c *Counter) Collect(now time.Time, visit func(*Sample)) (overflow bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.expire(now)
 	for _, receiver := range c.receivers() {
-		receiver(c.config.Dimensions, func(s *OpenStream) {
+		receiver(&c.labels, func(s *inprocess.OpenStream) {
 			of := c.find(s)
-			phase, band := s.cell()
+			phase, band := s.Cell()
 			of[phase][band].streams++
 			of[phase][band].lastSeen = now
 		})
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.series)) {
 		c.series[key].each(func(phase, band int) {
-			visit(&OpenStreamSample{key, OpenStreamPhases[phase], OpenStreamBands[band], c.series[key][phase][band].streams})
+			visit(&Sample{key, inprocess.OpenStreamPhases[phase], inprocess.OpenStreamBands[band], c.series[key][phase][band].streams})
 		})
 	}
 	return c.series[overflowKey] != nil
 }
 
 // expire removes the counts of the last call, and the series that have been empty for the configured time.
-func (c *OpenStreamCounter) expire(now time.Time) {
+func (c *Counter) expire(now time.Time) {
 	for key, of := range c.series {
 		held := false
 		of.each(func(phase, band int) {
@@ -90,7 +94,7 @@ func (c *OpenStreamCounter) expire(now time.Time) {
 }
 
 // find returns the counts of the series of a stream, or those of the overflow series at the limit.
-func (c *OpenStreamCounter) find(s *OpenStream) *counts {
+func (c *Counter) find(s *inprocess.OpenStream) *counts {
 	c.stream.Dimensions, c.stream.Vantage = s.Dimensions, s.Vantage
 	c.key = c.stream.AppendKey(c.key[:0])
 	of := c.series[string(c.key)]
