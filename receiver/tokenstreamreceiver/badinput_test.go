@@ -22,6 +22,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/servertest"
 )
 
 func startLine(id string) string { return startWith(id, at(0)) }
@@ -303,8 +304,8 @@ func TestHTTP_RejectsWrongRequest(t *testing.T) {
 		"oversized JSON":               {typeJSON, big, nil, 413, "larger than 1000 bytes (max_request_body_size)"},
 		"oversized protobuf":           {typeProtobuf, big, nil, 413, "larger than 1000 bytes"},
 		"oversized declared NDJSON":    {typeNDJSON, big, nil, 413, "larger than 1000 bytes"},
-		"a gzip bomb":                  {typeJSON, string(compress(t, "gzip", []byte(strings.Repeat(" ", 10_000_000))))[:900], []string{"Content-Encoding", "gzip"}, 413, "larger than 1000 bytes"},
-		"a zstd bomb":                  {typeJSON, string(compress(t, "zstd", []byte(strings.Repeat(" ", 10_000_000)))), []string{"Content-Encoding", "zstd"}, 413, "larger than 1000 bytes"},
+		"a gzip bomb":                  {typeJSON, string(servertest.Compress(t, "gzip", []byte(strings.Repeat(" ", 10_000_000))))[:900], []string{"Content-Encoding", "gzip"}, 413, "larger than 1000 bytes"},
+		"a zstd bomb":                  {typeJSON, string(servertest.Compress(t, "zstd", []byte(strings.Repeat(" ", 10_000_000)))), []string{"Content-Encoding", "zstd"}, 413, "larger than 1000 bytes"},
 		"empty JSON":                   {typeJSON, "", nil, 400, "not the JSON mapping"},
 	}
 	for name, tt := range tests {

@@ -16,7 +16,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -25,6 +24,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/servertest"
 )
 
 // attacker is an HTTP/2 client that never ends its messages. It respects flow control.
@@ -90,7 +90,7 @@ func (a *attacker) flush() bool {
 // call opens a call and declares the size of its message.
 func (a *attacker) call(t *testing.T, id uint32, method string, size int) bool {
 	t.Helper()
-	require.NoError(t, a.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: callHeaders(t, method), EndHeaders: true}))
+	require.NoError(t, a.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: servertest.CallHeaders(t, method), EndHeaders: true}))
 	a.mu.Lock()
 	a.windows[id] = 65535
 	a.mu.Unlock()
@@ -114,23 +114,6 @@ func (a *attacker) data(id uint32, data []byte) bool {
 	a.mu.Unlock()
 	_ = a.framer.WriteData(id, false, data)
 	return a.flush()
-}
-
-func callHeaders(t testing.TB, method string) []byte {
-	t.Helper()
-	var block bytes.Buffer
-	encoder := hpack.NewEncoder(&block)
-	for _, field := range [][2]string{
-		{":method", "POST"},
-		{":scheme", "http"},
-		{":path", method},
-		{":authority", "x"},
-		{"content-type", "application/grpc"},
-		{"te", "trailers"},
-	} {
-		require.NoError(t, encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}))
-	}
-	return block.Bytes()
 }
 
 const (

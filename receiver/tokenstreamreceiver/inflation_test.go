@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/servertest"
 )
 
 func TestLiveBody_InflationIsLimited(t *testing.T) {
@@ -20,7 +22,7 @@ func TestLiveBody_InflationIsLimited(t *testing.T) {
 		t.Run(encoding, func(t *testing.T) {
 			b := start(t)
 			body := startLine("s") + "\n" + strings.Repeat(" ", 8_000_000) + "\n" + endLine("s")
-			compressed := compress(t, encoding, []byte(body))
+			compressed := servertest.Compress(t, encoding, []byte(body))
 			ratio := len(body) / len(compressed)
 			require.Greater(t, ratio, 500)
 			got := b.post(t, typeNDJSON, bytes.NewReader(compressed), "Content-Encoding", encoding)
@@ -50,7 +52,7 @@ func TestLiveBody_HonestInflationPasses(t *testing.T) {
 	for _, encoding := range []string{"gzip", "zstd", "deflate"} {
 		t.Run(encoding, func(t *testing.T) {
 			b := start(t)
-			compressed := compress(t, encoding, body.Bytes())
+			compressed := servertest.Compress(t, encoding, body.Bytes())
 			ratio := body.Len() / len(compressed)
 			t.Logf("%d bytes, compressed to 1/%d", body.Len(), ratio)
 			require.Greater(t, ratio, 30)
@@ -81,7 +83,7 @@ func TestLines_RejectedOnesEndBody(t *testing.T) {
 	})
 	t.Run("compressed", func(t *testing.T) {
 		b := start(t)
-		check(t, b, b.post(t, typeNDJSON, bytes.NewReader(compress(t, "gzip", []byte(garbage))), "Content-Encoding", "gzip"))
+		check(t, b, b.post(t, typeNDJSON, bytes.NewReader(servertest.Compress(t, "gzip", []byte(garbage))), "Content-Encoding", "gzip"))
 	})
 	t.Run("live", func(t *testing.T) {
 		b := start(t)

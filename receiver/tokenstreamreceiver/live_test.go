@@ -17,6 +17,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/servertest"
 )
 
 type liveCall = grpc.ClientStreamingClient[tokenpulsev1.ExportTokenStreamsRequest, tokenpulsev1.ExportTokenStreamsResponse]
@@ -37,7 +38,7 @@ func (b *bench) openCall(t testing.TB, client tokenpulsev1.TokenStreamServiceCli
 func (b *bench) flood(t *testing.T, duration time.Duration) (calls int) {
 	t.Helper()
 	a := b.attacker(t)
-	headers := callHeaders(t, streamMethodName)
+	headers := servertest.CallHeaders(t, streamMethodName)
 	for until := time.Now().Add(duration); time.Now().Before(until) || calls < 1000; {
 		for range 100 {
 			id := uint32(2*calls + 1)

@@ -22,6 +22,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/servertest"
 )
 
 // heap returns the bytes of live objects and stacks.
@@ -172,7 +174,7 @@ func TestMemory_CompressedBatches(t *testing.T) {
 	release := b.block(t)
 	message, err := proto.Marshal(manyStreams(streams, "chat"))
 	require.NoError(t, err)
-	zipped := compress(t, "gzip", message)
+	zipped := servertest.Compress(t, "gzip", message)
 	require.Less(t, len(zipped), 100_000)
 
 	before := heap()
@@ -312,7 +314,7 @@ func TestMemory_IdleLiveBodyHoldsFourKiB(t *testing.T) {
 func TestCompressedBody_TruncatedHeader(t *testing.T) {
 	b := start(t)
 	for _, encoding := range []string{"gzip", "zstd", "zlib"} {
-		whole := compress(t, encoding, []byte(startLine("s")+"\n"))
+		whole := servertest.Compress(t, encoding, []byte(startLine("s")+"\n"))
 		for _, length := range []int{0, 1, 4, 5} {
 			for _, contentType := range []string{typeNDJSON, typeProtobuf} {
 				got := b.post(t, contentType, bytes.NewReader(whole[:length]), "Content-Encoding", encoding)

@@ -21,6 +21,7 @@ import (
 
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/ingest"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/servertest"
 )
 
 func manyStreams(n int, resource string) *tokenpulsev1.ExportTokenStreamsRequest {
@@ -91,7 +92,7 @@ func TestRequest_LimitsStreams(t *testing.T) {
 func TestJSON_LimitsObjects(t *testing.T) {
 	b := start(t)
 	body := `{"resourceTokenStreams":[{"tokenStreams":[{}` + strings.Repeat(`,{}`, 3_000_000) + `]}]}`
-	small := compress(t, "gzip", []byte(body))
+	small := servertest.Compress(t, "gzip", []byte(body))
 	used := allocated(func() {
 		got := b.post(t, typeJSON, bytes.NewReader(small), "Content-Encoding", "gzip")
 		require.Equal(t, 413, got.status)

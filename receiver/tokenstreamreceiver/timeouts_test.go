@@ -30,6 +30,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/servertest"
 )
 
 // shutdown stops a receiver without a deadline, as the Collector does.
@@ -130,7 +131,7 @@ func TestShutdown_WithDeadline(t *testing.T) {
 }
 
 func TestStalledBody_IsClosed(t *testing.T) {
-	gzipped := string(compress(t, "gzip", []byte(" ")))
+	gzipped := string(servertest.Compress(t, "gzip", []byte(" ")))
 	tests := map[string]struct {
 		contentType, body string
 		header            []string

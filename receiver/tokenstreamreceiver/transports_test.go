@@ -5,27 +5,23 @@ package tokenstreamreceiver
 
 import (
 	"bytes"
-	"compress/gzip"
-	"compress/zlib"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
+	commonv1 "go.opentelemetry.io/proto/otlp/common/v1"
+	resourcev1 "go.opentelemetry.io/proto/otlp/resource/v1"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
-	commonv1 "go.opentelemetry.io/proto/otlp/common/v1"
-	resourcev1 "go.opentelemetry.io/proto/otlp/resource/v1"
-
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/servertest"
 )
 
 const t0 = 1_795_233_292_181_556_000
@@ -123,24 +119,6 @@ func wholeSpans() []span {
 	}
 }
 
-func compress(t testing.TB, encoding string, body []byte) []byte {
-	t.Helper()
-	var out bytes.Buffer
-	var w io.WriteCloser = zlib.NewWriter(&out) // also for deflate
-	switch encoding {
-	case "gzip":
-		w = gzip.NewWriter(&out)
-	case "zstd":
-		var err error
-		w, err = zstd.NewWriter(&out)
-		require.NoError(t, err)
-	}
-	_, err := w.Write(body)
-	require.NoError(t, err)
-	require.NoError(t, w.Close())
-	return out.Bytes()
-}
-
 // The same streams become the same spans over every transport and in every format.
 func TestTransports_Agree(t *testing.T) {
 	message := wholeMessage()
@@ -180,19 +158,19 @@ func TestTransports_Agree(t *testing.T) {
 			ok(t, l.wait(t), 10)
 		},
 		"NDJSON, gzip": func(t *testing.T, b *bench) {
-			ok(t, b.post(t, typeNDJSON, bytes.NewReader(compress(t, "gzip", []byte(body))), "Content-Encoding", "gzip"), 10)
+			ok(t, b.post(t, typeNDJSON, bytes.NewReader(servertest.Compress(t, "gzip", []byte(body))), "Content-Encoding", "gzip"), 10)
 		},
 		"NDJSON, zstd": func(t *testing.T, b *bench) {
-			ok(t, b.post(t, typeNDJSON, bytes.NewReader(compress(t, "zstd", []byte(body))), "Content-Encoding", "zstd"), 10)
+			ok(t, b.post(t, typeNDJSON, bytes.NewReader(servertest.Compress(t, "zstd", []byte(body))), "Content-Encoding", "zstd"), 10)
 		},
 		"JSON":                     func(t *testing.T, b *bench) { ok(t, b.post(t, typeJSON, bytes.NewReader(mapped)), 2) },
 		"JSON, ids in hexadecimal": func(t *testing.T, b *bench) { ok(t, b.post(t, typeJSON, strings.NewReader(hexed)), 2) },
 		"protobuf":                 func(t *testing.T, b *bench) { ok(t, b.post(t, typeProtobuf, bytes.NewReader(encoded)), 2) },
 		"protobuf, gzip": func(t *testing.T, b *bench) {
-			ok(t, b.post(t, typeProtobuf, bytes.NewReader(compress(t, "gzip", encoded)), "Content-Encoding", "gzip"), 2)
+			ok(t, b.post(t, typeProtobuf, bytes.NewReader(servertest.Compress(t, "gzip", encoded)), "Content-Encoding", "gzip"), 2)
 		},
 		"protobuf, zstd": func(t *testing.T, b *bench) {
-			ok(t, b.post(t, typeProtobuf, bytes.NewReader(compress(t, "zstd", encoded)), "Content-Encoding", "zstd"), 2)
+			ok(t, b.post(t, typeProtobuf, bytes.NewReader(servertest.Compress(t, "zstd", encoded)), "Content-Encoding", "zstd"), 2)
 		},
 		"gRPC, Export": func(t *testing.T, b *bench) {
 			response, err := b.grpc(t).Export(t.Context(), message)

@@ -18,6 +18,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/inflate"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/ingest"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/servertest"
 )
 
 // FuzzDecompression reads a body with the limited decoders and with those of the
@@ -25,12 +26,12 @@ import (
 // the bytes of the library, or an error.
 func FuzzDecompression(f *testing.F) {
 	for encoding, kind := range map[string]uint8{"gzip": 0, "zlib": 1, "zstd": 2} {
-		whole := compress(f, encoding, []byte(`{"event":"start","stream_id":"s","time_unix_nano":"1000000000"}`+"\n"))
+		whole := servertest.Compress(f, encoding, []byte(`{"event":"start","stream_id":"s","time_unix_nano":"1000000000"}`+"\n"))
 		f.Add(kind, whole)
 		f.Add(kind, whole[:len(whole)/2])
 		f.Add(kind, []byte("not a header"))
 		f.Add(kind, append(whole, whole...))
-		f.Add(kind, compress(f, encoding, bytes.Repeat([]byte{' '}, 4<<20)))
+		f.Add(kind, servertest.Compress(f, encoding, bytes.Repeat([]byte{' '}, 4<<20)))
 	}
 	f.Add(uint8(2), []byte("\x28\xb5\x2f\xfd\x00\xff"))                 // a huge window
 	f.Add(uint8(2), []byte("\x50\x2a\x4d\x18\x02\x00\x00\x00\x00\x00")) // a frame to skip
@@ -75,22 +76,4 @@ func decompress(kind uint8, compressed []byte, limit int) ([]byte, error) {
 		return nil, err
 	}
 	return io.ReadAll(io.LimitReader(body, int64(limit)))
-}
-
-func compress(t testing.TB, encoding string, body []byte) []byte {
-	t.Helper()
-	var out bytes.Buffer
-	var w io.WriteCloser = zlib.NewWriter(&out) // also for deflate
-	switch encoding {
-	case "gzip":
-		w = gzip.NewWriter(&out)
-	case "zstd":
-		var err error
-		w, err = zstd.NewWriter(&out)
-		require.NoError(t, err)
-	}
-	_, err := w.Write(body)
-	require.NoError(t, err)
-	require.NoError(t, w.Close())
-	return out.Bytes()
 }

@@ -122,11 +122,8 @@ func (s *Server) readMessage(req *ingest.Request, message []byte) error {
 	if err != nil {
 		return err
 	}
-	body := s.bodies.Get().(*messageBody)
-	defer func() {
-		body.close()
-		s.bodies.Put(body)
-	}()
+	body := s.takeBody()
+	defer s.putBody(body)
 	limit := s.maxMessageSize()
 	if err := body.readFrom(io.LimitReader(decompressed, limit+1), 0); err != nil {
 		return err

@@ -12,10 +12,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/servertest"
 )
 
 // The meter holds the same, whatever the pieces in which frames arrive. Expected values
@@ -25,7 +25,7 @@ func TestMeteredConn_HoldsUnfinishedMessages(t *testing.T) {
 		return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(size)), make([]byte, sent)...)
 	}
 	headers := func(f *http2.Framer, id uint32) {
-		_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: callHeaders(t, tokenpulsev1.TokenStreamService_Export_FullMethodName), EndHeaders: true})
+		_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: servertest.CallHeaders(t, tokenpulsev1.TokenStreamService_Export_FullMethodName), EndHeaders: true})
 	}
 	tests := map[string]struct {
 		received func(*http2.Framer)
@@ -78,7 +78,7 @@ func TestMeteredConn_HoldsUnfinishedMessages(t *testing.T) {
 		"the server sends trailers": {
 			received: func(f *http2.Framer) { headers(f, 1); _ = f.WriteData(1, false, message(99, 50)) },
 			sent: func(f *http2.Framer) {
-				_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: callHeaders(t, "x"), EndHeaders: true, EndStream: true})
+				_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: servertest.CallHeaders(t, "x"), EndHeaders: true, EndStream: true})
 			},
 		},
 	}
@@ -117,21 +117,4 @@ func inPieces(p []byte, size int, visit func([]byte)) {
 		visit(p[:n])
 		p = p[n:]
 	}
-}
-
-func callHeaders(t testing.TB, method string) []byte {
-	t.Helper()
-	var block bytes.Buffer
-	encoder := hpack.NewEncoder(&block)
-	for _, field := range [][2]string{
-		{":method", "POST"},
-		{":scheme", "http"},
-		{":path", method},
-		{":authority", "x"},
-		{"content-type", "application/grpc"},
-		{"te", "trailers"},
-	} {
-		require.NoError(t, encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}))
-	}
-	return block.Bytes()
 }

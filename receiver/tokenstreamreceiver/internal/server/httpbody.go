@@ -84,13 +84,18 @@ func (m *messageBody) close() {
 	}
 }
 
+// takeBody returns memory for a body. The caller must give it back with putBody.
+func (s *Server) takeBody() *messageBody { return s.bodies.Get().(*messageBody) }
+
+func (s *Server) putBody(body *messageBody) {
+	body.close()
+	s.bodies.Put(body)
+}
+
 // handleMessage reads a body that is one message and applies the whole of it.
 func (s *Server) handleMessage(w http.ResponseWriter, httpReq *http.Request, read func(*ingest.Request, []byte) error) {
-	body := s.bodies.Get().(*messageBody)
-	defer func() {
-		body.close()
-		s.bodies.Put(body)
-	}()
+	body := s.takeBody()
+	defer s.putBody(body)
 	// The Content-Length was checked, but it may be that of a compressed body.
 	if err := body.readFrom(http.MaxBytesReader(w, httpReq.Body, s.maxBodySize()), httpReq.ContentLength); err != nil {
 		if refused := s.readRefusal(httpReq, err); refused != nil {
