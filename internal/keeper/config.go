@@ -6,12 +6,11 @@ package keeper
 import (
 	"slices"
 
-	"github.com/tokenpulse/tokenpulse/internal/names"
-
 	"go.opentelemetry.io/collector/component"
 
 	"github.com/tokenpulse/tokenpulse/internal/conventions"
 	"github.com/tokenpulse/tokenpulse/internal/dedup"
+	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/settings"
 	"github.com/tokenpulse/tokenpulse/internal/slo"

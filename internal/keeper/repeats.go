@@ -6,12 +6,11 @@ package keeper
 import (
 	"sync"
 
-	"github.com/tokenpulse/tokenpulse/internal/names"
-
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/zap"
 
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
+	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/repeats"
 )
 

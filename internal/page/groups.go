@@ -8,9 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tokenpulse/tokenpulse/internal/names"
-
 	"github.com/tokenpulse/tokenpulse/internal/history"
+	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )

@@ -8,14 +8,10 @@ package page
 import (
 	"context"
 	"crypto/rand"
-	_ "embed"
+	_ "embed" // for openapi.yaml
 	"net/http"
 	"sync"
 	"time"
-
-	"github.com/tokenpulse/tokenpulse/internal/spanreader"
-
-	// for openapi.yaml
 
 	"github.com/klauspost/compress/gzhttp"
 
@@ -27,6 +23,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 	"github.com/tokenpulse/tokenpulse/internal/slowest"
+	"github.com/tokenpulse/tokenpulse/internal/spanreader"
 )
 
 // Options of a Page.

@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
-
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 

@@ -11,12 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tokenpulse/tokenpulse/internal/names"
-
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/tokenpulse/tokenpulse/internal/httpguard"
+	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 )
 

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/tokenpulse/tokenpulse/internal/names"
-
 	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
 func TestIdentityOf_ReturnsTheIdentityOfAKey(t *testing.T) {

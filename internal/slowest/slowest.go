@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
-
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/series"

@@ -8,11 +8,10 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/tokenpulse/tokenpulse/internal/names"
-
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
+	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
 // Scope names come from senders. Beyond the limit, all further ones share a value.

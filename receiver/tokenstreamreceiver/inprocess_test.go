@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tokenpulse/tokenpulse/internal/spanreader"
-
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/config/confighttp"
@@ -21,6 +19,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
+	"github.com/tokenpulse/tokenpulse/internal/spanreader"
 )
 
 // reportedStreams returns the number of receivers that report open streams, and their sum.

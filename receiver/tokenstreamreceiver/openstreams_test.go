@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tokenpulse/tokenpulse/internal/spanreader"
-
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -20,6 +18,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/publish"
 	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/spanreader"
 )
 
 // Age is by the time that the sender reports.

@@ -11,11 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tokenpulse/tokenpulse/internal/spanreader"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
+	"github.com/tokenpulse/tokenpulse/internal/spanreader"
 )
 
 func TestInProcess_ReportsExchangesInFlightFromStartToShutdown(t *testing.T) {

@@ -14,12 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tokenpulse/tokenpulse/internal/spanreader"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/spanreader"
 )
 
 // openStreams returns one text for each open stream, and the longest silence.
