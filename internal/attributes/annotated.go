@@ -37,10 +37,3 @@ func IsAgent(attributes pcommon.Map) bool {
 	}
 	return Text(attributes, names.GenAIOperationName) != ""
 }
-
-// IsRolledUp reports whether a token_latency processor, this one or another, summed up a trace on
-// the span.
-func IsRolledUp(span ptrace.Span) bool {
-	_, rolledUp := span.Attributes().Get(names.TraceCalls)
-	return rolledUp
-}
