@@ -48,36 +48,42 @@ func modelCalls(tb testing.TB, n int) map[string]ptrace.Traces {
 	return batches
 }
 
-// BenchmarkModelCall annotates batches of one instrumentation's model calls. The measurement excludes
+// callsEach is the number of model calls in a batch of the benchmarks.
+const callsEach = 100
+
+// benchmarkCalls processes batches like the given one, and returns the spans of the last. The measurement excludes
 // copying the batches.
+func benchmarkCalls(b *testing.B, cfg *annotate.Config, ready ptrace.Traces) []ptrace.Span {
+	b.Helper()
+	p, sink := newProcessor(b, processortest.NewNopSettings(typ), cfg)
+	b.ReportAllocs()
+	for b.Loop() {
+		b.StopTimer()
+		sink.Reset()
+		traces := ptrace.NewTraces()
+		ready.CopyTo(traces)
+		b.StartTimer()
+		require.NoError(b, p.ConsumeTraces(b.Context(), traces))
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/callsEach, "ns/span")
+	return spansOf(sink.AllTraces()[0])
+}
+
+// BenchmarkModelCall annotates batches of one instrumentation's model calls.
 func BenchmarkModelCall(b *testing.B) {
-	const spansEach = 100
-	for source, ready := range modelCalls(b, spansEach) {
+	for source, ready := range modelCalls(b, callsEach) {
 		b.Run(source, func(b *testing.B) {
-			p, sink := newProcessor(b, processortest.NewNopSettings(typ), annotate.DefaultConfig())
-			b.ReportAllocs()
-			for b.Loop() {
-				b.StopTimer()
-				sink.Reset()
-				traces := ptrace.NewTraces()
-				ready.CopyTo(traces)
-				b.StartTimer()
-				require.NoError(b, p.ConsumeTraces(b.Context(), traces))
-			}
-			for _, span := range spansOf(sink.AllTraces()[0]) {
+			for _, span := range benchmarkCalls(b, annotate.DefaultConfig(), ready) {
 				v, _ := span.Attributes().Get(names.Source)
 				require.Equal(b, source, v.Str())
 			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/spansEach, "ns/span")
 		})
 	}
 }
 
 // BenchmarkVerdicts annotates and judges batches of an engine's spans, by the verdict of three SLOs.
-// The measurement excludes copying the batches.
 func BenchmarkVerdicts(b *testing.B) {
-	const spansEach = 100
-	ready := modelCalls(b, spansEach)[names.SourceVLLM]
+	ready := modelCalls(b, callsEach)[names.SourceVLLM]
 	for _, test := range []struct{ verdicts, threshold string }{{"none", ""}, {"met", "1h"}, {"breached", "1ns"}} {
 		b.Run(test.verdicts, func(b *testing.B) {
 			cfg := annotate.DefaultConfig()
@@ -86,21 +92,10 @@ func BenchmarkVerdicts(b *testing.B) {
 					cfg.SLOs = append(cfg.SLOs, judge.SLOConfig{Name: "chat-" + indicator, Indicator: indicator, Threshold: test.threshold})
 				}
 			}
-			p, sink := newProcessor(b, processortest.NewNopSettings(typ), cfg)
-			b.ReportAllocs()
-			for b.Loop() {
-				b.StopTimer()
-				sink.Reset()
-				traces := ptrace.NewTraces()
-				ready.CopyTo(traces)
-				b.StartTimer()
-				require.NoError(b, p.ConsumeTraces(b.Context(), traces))
-			}
-			for _, span := range spansOf(sink.AllTraces()[0]) {
+			for _, span := range benchmarkCalls(b, cfg, ready) {
 				list, _ := attributes.Listed(span.Attributes(), names.SLOPrefix+test.verdicts)
 				require.Equal(b, test.threshold != "", list != pcommon.Slice{} && list.Len() == 3)
 			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/spansEach, "ns/span")
 		})
 	}
 }
