@@ -108,8 +108,8 @@ func measureTap(o options) {
 		return measured
 	}
 	if o.check {
-		for _, r := range tapRatios {
-			try(checkTap(o.measured, r, func() tapMeasured { return atOnce(r.load, collectorProxy, tapPath) }))
+		for _, l := range checkedLoads {
+			try(checkTap(o.measured, l, func() tapMeasured { return atOnce(l, collectorProxy, tapPath) }))
 		}
 		return
 	}
@@ -135,36 +135,33 @@ func measureTap(o options) {
 	if o.document != "" {
 		documentTap(o, cpu, turns)
 		ratios := map[string]float64{}
-		for _, r := range tapRatios {
-			i := slices.IndexFunc(cpu, func(m tapMeasured) bool { return m.load == r.load })
-			ratios[r.String()] = r.of(cpu[i])
+		for _, m := range cpu {
+			if slices.Contains(checkedLoads, m.load) {
+				ratios[m.load.ratio().String()] = m.ratio()
+			}
 		}
 		writeRatios(o.measured, ratios)
 	}
 }
 
-// tapRatio is a ratio of CPU times that -check compares with the last full run.
-type tapRatio struct{ load tapLoad }
+// checkedLoads are those whose ratio -check compares with the last full run: long answers, and short ones on the
+// protocol that takes more.
+var checkedLoads = []tapLoad{cpuLoads[0], cpuLoads[5]}
 
-// tapRatios are those of long answers, and of short ones on the protocol that takes more.
-var tapRatios = []tapRatio{{cpuLoads[0]}, {cpuLoads[5]}}
+// ratio is that of -check.
+func (l tapLoad) ratio() ratio { return ratio{l.String(), tapPath, collectorProxy} }
 
-func (r tapRatio) String() string { return r.named().String() }
-
-func (r tapRatio) named() ratio { return ratio{r.load.String(), tapPath, collectorProxy} }
-
-func (r tapRatio) of(measured tapMeasured) float64 {
-	return median(measured.ratios(cpuPerChunk, collectorProxy, tapPath))
-}
+// ratio returns the value of tapLoad.ratio.
+func (m tapMeasured) ratio() float64 { return median(m.ratios(cpuPerChunk, collectorProxy, tapPath)) }
 
 // toleratedOfTap is the part of a ratio of proxies that must remain, which were measured in the same seconds.
 const toleratedOfTap = 0.9
 
 // checkTap fails if the tap has become slower.
-func checkTap(file string, r tapRatio, measure func() tapMeasured) error {
-	return r.named().check(readRatios(file), nil, toleratedOfTap, func() float64 {
-		value := r.of(measure())
-		fmt.Printf("%s: %s\n", r, number(value))
+func checkTap(file string, l tapLoad, measure func() tapMeasured) error {
+	return l.ratio().check(readRatios(file), nil, toleratedOfTap, func() float64 {
+		value := measure().ratio()
+		fmt.Printf("%s: %s\n", l.ratio(), number(value))
 		return value
 	}, "make suite-bench-tap ARGS='-check -rounds 1'", "make suite-bench-tap")
 }

@@ -148,17 +148,17 @@ func TestDocumentTap_RewritesOnlyTheCost(t *testing.T) {
 func TestCheckTap_FailsUnderNineTenthsOfTheRecordedRatio(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "measured.json")
 	require.NoError(t, os.WriteFile(file, []byte(`{"other": 1}`), 0o600))
-	turns, r := 0, tapRatios[0]
+	turns, l := 0, checkedLoads[0]
 	of := func(cpu float64) func() tapMeasured {
 		return func() tapMeasured {
 			turns++
 			return tapMeasured{results: map[string][]tapResult{collectorProxy: {{cpuPerChunk: 10}}, tapPath: {{cpuPerChunk: cpu}}}}
 		}
 	}
-	require.ErrorContains(t, caught(func() { try(checkTap(file, r, of(10))) }), "make suite-bench-tap")
-	writeRatios(file, map[string]float64{r.String(): 0.9})
-	require.Equal(t, map[string]float64{"other": 1, r.String(): 0.9}, readRatios(file))
-	require.NoError(t, checkTap(file, r, of(12.3)), "0.813 of 0.81")
+	require.ErrorContains(t, caught(func() { try(checkTap(file, l, of(10))) }), "make suite-bench-tap")
+	writeRatios(file, map[string]float64{l.ratio().String(): 0.9})
+	require.Equal(t, map[string]float64{"other": 1, l.ratio().String(): 0.9}, readRatios(file))
+	require.NoError(t, checkTap(file, l, of(12.3)), "0.813 of 0.81")
 	require.Equal(t, 1, turns)
-	require.ErrorContains(t, checkTap(file, r, of(12.5)), "now 0.80, 0.80, 0.80, 0.80 (measured 4 times), before 0.90, limit 0.81: 90% of before")
+	require.ErrorContains(t, checkTap(file, l, of(12.5)), "now 0.80, 0.80, 0.80, 0.80 (measured 4 times), before 0.90, limit 0.81: 90% of before")
 }
