@@ -1,0 +1,324 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package liveness judges from the streams of an engine whether it produces tokens. It knows no clock: each
+// event and question carries the time since a fixed origin on a monotonic clock, so that a step of the wall
+// clock changes no verdict.
+package liveness
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Settings limit the silence of an engine with open requests: Base + Factor × the silence that is expected for
+// the largest prompt that waits, at most MaxBound.
+type Settings struct {
+	Base     time.Duration // default 5 s
+	Factor   float64       // default 3
+	MaxBound time.Duration // default 2 minutes
+}
+
+// withDefaults replaces zero values.
+func (s Settings) withDefaults() Settings {
+	if s.Base == 0 {
+		s.Base = 5 * time.Second
+	}
+	if s.Factor == 0 {
+		s.Factor = 3
+	}
+	if s.MaxBound == 0 {
+		s.MaxBound = 2 * time.Minute
+	}
+	return s
+}
+
+// maxOpen limits the open requests that an engine tracks. Others count as Untracked, and while there are any, the
+// engine is never stuck.
+const maxOpen = 4096
+
+// Engine judges one engine. All methods may be called concurrently.
+type Engine struct {
+	settings Settings
+
+	mu        sync.Mutex
+	estimator estimator
+	open      []*Request
+	untracked int
+
+	lastToken time.Duration // of requests that are closed; open ones have their own
+	lastFirst time.Duration // last first token
+	tokens    bool          // any token was seen since the start or since the engine was down
+	ever      bool          // any token was seen
+
+	busyFrom  time.Duration // a witness is open since then
+	emptyFrom time.Duration // no request is open since then
+	abandoned silence       // requests that ended before a token, since the last token
+	unlearned time.Duration // requests that began before had an unexplained silence
+
+	wake  wake
+	phase phase
+	fails failures
+	pace  pace
+	ratio ratio
+
+	stuck Reason // of the verdict stuck, which stays until a token
+	state State
+	since time.Duration
+}
+
+// silence sums what abandoned requests waited.
+type silence struct {
+	waited  time.Duration
+	largest int64
+}
+
+// New returns an engine of which nothing is known.
+func New(s Settings) *Engine {
+	return &Engine{settings: s.withDefaults(), estimator: new(prompts), phase: phase{most: unlearnedEnds}, state: Unknown}
+}
+
+// Request is an open request. Token and End are for one goroutine.
+type Request struct {
+	engine  *Engine
+	begin   time.Duration
+	size    int64
+	index   int // in Engine.open, or -1
+	started bool
+	witness bool
+	last    atomic.Int64  // time of the last token, 0 before the first one
+	turn    time.Duration // last first token of a request that began earlier
+	first   sample
+	learns  bool
+	hungAt  int64 // time of the last token, when the stream was found to hang
+}
+
+// Begin opens a request with a body of so many bytes. A stream that may be silent while the engine is healthy is no
+// witness: an answer that is not streamed, hidden reasoning, tools that the server runs, a held tool call.
+func (e *Engine) Begin(now time.Duration, bytes int64, witness bool) *Request {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	r := &Request{engine: e, begin: now, size: bytes, witness: witness, index: len(e.open)}
+	if len(e.open) >= maxOpen {
+		r.index, r.witness = -1, false
+		e.untracked++
+		return r
+	}
+	e.markHung(now)
+	if len(e.open) == 0 && !e.wake.waking { // while it wakes, clients may give up and ask again
+		e.wake.begin(now - e.emptyFrom)
+		e.wake.waking = e.wake.waking && e.abandoned.waited == 0
+	}
+	if witness && !e.witnessed() {
+		e.busyFrom = now
+	}
+	e.open = append(e.open, r)
+	return r
+}
+
+// witnessed reports whether a witness is open that does not hang.
+func (e *Engine) witnessed() bool {
+	return slices.ContainsFunc(e.open, func(r *Request) bool { return r.witness && !r.hung() })
+}
+
+// markHung finds streams that have no token for longer than the bound while others have. The engine produces
+// tokens, so a stream that hangs is evidence and no witness until its next token.
+func (e *Engine) markHung(now time.Duration) {
+	latest, bound := e.latest(), time.Duration(-1)
+	for _, r := range e.open {
+		last := r.last.Load()
+		if !r.witness || last == 0 || r.hung() || latest-time.Duration(last) <= e.settings.Base {
+			continue
+		}
+		if bound < 0 {
+			bound, _ = e.bound(now, e.largest())
+		}
+		if latest-time.Duration(last) > bound {
+			r.hungAt = last
+		}
+	}
+}
+
+// hung reports whether the request had no token since markHung.
+func (r *Request) hung() bool { return r.hungAt > 0 && r.hungAt == r.last.Load() }
+
+// largest returns the bytes of the largest open prompt.
+func (e *Engine) largest() int64 {
+	most := e.abandoned.largest
+	for _, r := range e.open {
+		most = max(most, r.size)
+	}
+	return most
+}
+
+// closes notes that no witness is open any more. What the last ones waited in vain counts, but for the base and
+// the prefill: clients give up and ask again while an engine hangs.
+func (e *Engine) closes(now time.Duration) {
+	if expected, ok := e.estimator.expect(now, e.abandoned.largest); ok && e.latest() < e.busyFrom && !e.wake.waking {
+		e.abandoned.waited += max(0, now-e.busyFrom-e.settings.Base-expected)
+	}
+}
+
+// SetWitness changes whether silence of the request counts: false while a tool call is held or reasoning is hidden.
+func (r *Request) SetWitness(now time.Duration, witness bool) {
+	e := r.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if r.index < 0 || r.witness == witness {
+		return
+	}
+	before := e.witnessed()
+	e.lastToken = e.latest()
+	r.witness = witness
+	switch after := e.witnessed(); {
+	case after && !before:
+		e.busyFrom = now
+	case before && !after:
+		e.closes(now)
+	}
+}
+
+// Token notes that a token of the request arrived. After the first one, it is one atomic store.
+func (r *Request) Token(now time.Duration) {
+	if r.started {
+		r.last.Store(int64(now))
+		return
+	}
+	r.started = true
+	r.engine.firstToken(now, r)
+	r.last.Store(int64(max(now, 1)))
+}
+
+func (e *Engine) firstToken(now time.Duration, r *Request) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if r.witness {
+		e.learnFirst(now, r)
+	}
+	e.lastFirst = now
+	for _, later := range e.open {
+		if later.begin > r.begin {
+			later.turn = now
+		}
+	}
+	e.produced(now)
+}
+
+// learnFirst learns from the first token of a witness. A silence that the bound does not explain teaches
+// nothing, nor do the waits that it was part of.
+func (e *Engine) learnFirst(now time.Duration, r *Request) {
+	v := e.view(now)
+	r.first = sample{
+		size: r.size, wait: now - r.begin, turn: now - max(r.begin, r.turn),
+		largest: max(v.largest, e.abandoned.largest), silence: v.silence - e.abandoned.waited,
+	}
+	if !e.tokens {
+		return
+	}
+	e.phase.admitted(v.waiting > 0)
+	if e.wake.waking {
+		// Also of a silence that was not explained: that widens the bound after a sleep only.
+		expected, _ := e.estimator.expect(now, r.first.largest)
+		e.wake.learn(max(0, v.silence-e.abandoned.waited-expected))
+		return
+	}
+	if v.silence > v.bound || e.stuck != None {
+		e.unlearned = now
+		return
+	}
+	if r.begin < e.unlearned {
+		return
+	}
+	r.learns = true
+	e.estimator.silent(now, r.first)
+}
+
+// produced ends a silence.
+func (e *Engine) produced(now time.Duration) {
+	if now > e.lastToken {
+		e.lastToken = now
+	}
+	e.tokens, e.ever = true, true
+	e.stuck, e.abandoned, e.fails, e.wake.waking, e.phase.ended = None, silence{}, failures{}, false, 0
+}
+
+// Outcome is how a request ended.
+type Outcome uint8
+
+// Outcomes.
+const (
+	Completed Outcome = iota // the engine answered
+	Abandoned                // the client broke off
+	Broken                   // the connection to the engine broke, or the engine answered with an error
+)
+
+// Usage is what the answer reports about its prompt, in tokens; 0 if not reported.
+type Usage struct {
+	Input, Cached int64
+}
+
+// End closes a request.
+func (r *Request) End(now time.Duration, outcome Outcome, usage Usage) {
+	e := r.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if r.index < 0 {
+		e.untracked--
+		return
+	}
+	last := time.Duration(r.last.Load())
+	e.lastToken = max(e.lastToken, last)
+	e.remove(r)
+	switch {
+	case last > 0:
+		if r.witness {
+			e.phase.ended++
+		}
+		e.learnUsage(now, r, usage)
+	case outcome == Completed:
+		e.produced(now) // not streamed, or without a token
+	default:
+		e.abandoned.largest = max(e.abandoned.largest, r.size)
+	}
+	if r.witness && !e.witnessed() {
+		e.closes(now)
+	}
+	if len(e.open) == 0 {
+		e.emptyFrom = now
+	}
+}
+
+func (e *Engine) learnUsage(now time.Duration, r *Request, usage Usage) {
+	if usage.Input > 0 {
+		e.ratio.add(r.size, usage.Input)
+	}
+	if !r.learns || r.begin < e.unlearned {
+		return
+	}
+	r.first.uncached = 1
+	if usage.Input > 0 {
+		r.first.uncached = 1 - float64(usage.Cached)/float64(usage.Input)
+	}
+	e.estimator.served(now, r.first)
+}
+
+// remove deletes a request from the open ones.
+func (e *Engine) remove(r *Request) {
+	last := len(e.open) - 1
+	e.open[r.index] = e.open[last]
+	e.open[r.index].index = r.index
+	e.open[last] = nil
+	e.open = e.open[:last]
+	r.index = -1
+}
+
+// latest returns the time of the last token of any stream.
+func (e *Engine) latest() time.Duration {
+	last := e.lastToken
+	for _, r := range e.open {
+		last = max(last, time.Duration(r.last.Load()))
+	}
+	return last
+}

@@ -1,0 +1,269 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package liveness
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const second = time.Second
+
+// taught returns an engine that has served prompts of 100,000 bytes, which take 2 seconds each, and the time.
+func taught() (*Engine, time.Duration) {
+	e, now := New(Settings{}), second
+	for range 40 {
+		r := e.Begin(now, 100_000, true)
+		r.Token(now + 2*second)
+		r.Token(now + 3*second)
+		r.End(now+3*second, Completed, Usage{Input: 25_000})
+		now += 30 * second
+	}
+	return e, now
+}
+
+func TestVerdict_BoundIsBaseAndFactorTimesLearnedPrefill(t *testing.T) {
+	e, now := taught()
+	e.Begin(now, 100_000, true)
+	v := e.Verdict(now + 10*second)
+	require.Equal(t, Producing, v.State)
+	require.InDelta(t, 11, v.Bound.Seconds(), 0.5) // 5 s + 3 × 2 s
+	require.EqualValues(t, 25_000, v.Tokens)
+	v = e.Verdict(now + 12*second)
+	require.Equal(t, Stuck, v.State)
+	require.Equal(t, NoToken, v.Reason)
+	require.Equal(t, now+12*second, v.Since)
+	require.True(t, v.Learned)
+}
+
+func TestVerdict_StuckEndsWithAToken(t *testing.T) {
+	e, now := taught()
+	r := e.Begin(now, 100_000, true)
+	require.Equal(t, Stuck, e.Verdict(now+20*second).State)
+	r.Token(now + 21*second)
+	require.Equal(t, Producing, e.Verdict(now+22*second).State)
+}
+
+func TestVerdict_StuckStaysAfterClientsGaveUp(t *testing.T) {
+	e, now := taught()
+	r := e.Begin(now, 100_000, true)
+	require.Equal(t, Stuck, e.Verdict(now+20*second).State)
+	r.End(now+21*second, Abandoned, Usage{})
+	require.Equal(t, Stuck, e.Verdict(now+30*second).State)
+}
+
+// Clients that give up before the bound and ask again do not hide a wedge.
+func TestVerdict_WaitsOfAbandonedRequestsAddUp(t *testing.T) {
+	e, now := taught()
+	for range 4 {
+		r := e.Begin(now, 1000, true)
+		r.End(now+9*second, Abandoned, Usage{})
+		now += 10 * second
+	}
+	e.Begin(now, 1000, true)
+	require.Equal(t, Stuck, e.Verdict(now+second).State)
+}
+
+func TestVerdict_WedgeTeachesNothing(t *testing.T) {
+	e, now := taught()
+	bound, _ := e.bound(now, 100_000)
+	for range 20 {
+		r := e.Begin(now, 100_000, true)
+		r.Token(now + 90*second)
+		r.End(now+91*second, Completed, Usage{Input: 25_000})
+		now += 100 * second
+	}
+	after, _ := e.bound(now, 100_000)
+	require.LessOrEqual(t, after, bound)
+}
+
+func TestVerdict_SilentStreamsAreNoWitnesses(t *testing.T) {
+	for _, name := range []string{"not streamed", "hidden reasoning", "server-run tool"} {
+		t.Run(name, func(t *testing.T) {
+			e, now := taught()
+			e.Begin(now, 100_000, false)
+			v := e.Verdict(now + time.Hour)
+			require.Equal(t, Unknown, v.State)
+			require.Equal(t, NoWitness, v.Reason)
+			require.Equal(t, 1, v.Silent)
+		})
+	}
+}
+
+func TestVerdict_HeldToolCallIsNoWitnessUntilItGoesOn(t *testing.T) {
+	e, now := taught()
+	r := e.Begin(now, 100_000, true)
+	r.Token(now + second)
+	r.SetWitness(now+2*second, false)
+	require.Equal(t, Unknown, e.Verdict(now+60*second).State)
+	r.SetWitness(now+60*second, true)
+	require.Equal(t, Producing, e.Verdict(now+61*second).State)
+	require.Equal(t, Stuck, e.Verdict(now+90*second).State)
+}
+
+func TestVerdict_OneStreamHangsWhileOthersGoOn(t *testing.T) {
+	e, now := taught()
+	hangs, other := e.Begin(now, 1000, true), e.Begin(now, 1000, true)
+	hangs.Token(now + second)
+	for i := range 30 {
+		other.Token(now + second*time.Duration(i+1))
+	}
+	v := e.Verdict(now + 31*second)
+	require.Equal(t, Producing, v.State)
+	require.Equal(t, 1, v.Hung)
+	other.End(now+31*second, Completed, Usage{})
+	v = e.Verdict(now + time.Hour)
+	require.NotEqual(t, Stuck, v.State, "the stream that hangs is no witness")
+	require.Equal(t, 1, v.Hung)
+}
+
+func TestVerdict_PrefillStopsWhileDecodingGoesOn(t *testing.T) {
+	e, now := taught()
+	e.phase.most = 2 // the engine admits before three streams end
+	var streams []*Request
+	for range 60 {
+		r := e.Begin(now, 1000, true)
+		r.Token(now + second)
+		streams = append(streams, r)
+	}
+	e.Begin(now+second, 1000, true)
+	for i, r := range streams[:50] {
+		at := now + 2*second + time.Duration(i)*second/2
+		streams[59].Token(at)
+		r.End(at, Completed, Usage{})
+	}
+	streams[59].Token(now + 28*second)
+	v := e.Verdict(now + 28*second)
+	require.Equal(t, Stuck, v.State)
+	require.Equal(t, NoFirstToken, v.Reason)
+}
+
+func TestVerdict_Idle(t *testing.T) {
+	e, now := taught()
+	require.Equal(t, Idle, e.Verdict(now).State)
+	require.Equal(t, Idle, e.Verdict(now+time.Hour).State)
+}
+
+func TestVerdict_UnknownBeforeAnyToken(t *testing.T) {
+	e := New(Settings{})
+	e.Begin(second, 1000, true)
+	v := e.Verdict(time.Hour)
+	require.Equal(t, Unknown, v.State)
+	require.Equal(t, NeverToken, v.Reason)
+}
+
+func TestVerdict_DownAfterRefusalsAndAfterErrorsOfSeveralClients(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		refused bool
+		clients []uint64
+		want    State
+	}{
+		{"three refusals", true, []uint64{1, 1, 1}, Down},
+		{"two refusals", true, []uint64{1, 2}, Idle},
+		{"errors of one client", false, []uint64{1, 1, 1, 1}, Idle},
+		{"errors of two clients", false, []uint64{1, 2, 1}, Down},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			e, now := taught()
+			for _, client := range test.clients {
+				e.Fail(now, test.refused, client)
+			}
+			require.Equal(t, test.want, e.Verdict(now).State)
+		})
+	}
+}
+
+func TestVerdict_DownEndsWithAToken(t *testing.T) {
+	e, now := taught()
+	for range 3 {
+		e.Fail(now, true, 0)
+	}
+	require.Equal(t, Down, e.Verdict(now).State)
+	e.Begin(now, 1000, true).Token(now + second)
+	require.Equal(t, Producing, e.Verdict(now+second).State)
+}
+
+func TestVerdict_SlowIfMostMissTheirObjective(t *testing.T) {
+	e, now := taught()
+	e.Begin(now, 1000, true).Token(now + second)
+	for i := range 5 {
+		e.Judge(now+second, i < 3)
+	}
+	require.Equal(t, Slow, e.Verdict(now+2*second).State)
+	for range 2 {
+		e.Judge(now+2*second, false)
+	}
+	require.Equal(t, Producing, e.Verdict(now+2*second).State)
+}
+
+// More requests than the engine tracks: the largest prompt is not known, so silence is not judged.
+func TestVerdict_NeverStuckBeyondTheLimit(t *testing.T) {
+	e, now := taught()
+	var last *Request
+	for range maxOpen + 1 {
+		last = e.Begin(now, 1000, true)
+	}
+	v := e.Verdict(now + time.Hour)
+	require.Equal(t, Unknown, v.State)
+	require.Equal(t, TooMany, v.Reason)
+	require.Equal(t, 1, v.Untracked)
+	last.End(now+time.Hour, Abandoned, Usage{})
+	require.Equal(t, Stuck, e.Verdict(now+time.Hour).State)
+}
+
+func TestVerdict_MaxBoundLimitsWhatAPromptExplains(t *testing.T) {
+	e, now := taught()
+	e.Begin(now, 50_000_000, true)
+	require.Equal(t, Producing, e.Verdict(now+119*second).State)
+	require.Equal(t, Stuck, e.Verdict(now+121*second).State)
+}
+
+// An answer from a cache says nothing about a prefill: if it counted, the bound would fall to 5 s.
+func TestVerdict_CachedPromptsNarrowNothing(t *testing.T) {
+	e, now := taught()
+	for range 200 {
+		r := e.Begin(now, 100_000, true)
+		r.Token(now + second/20)
+		r.End(now+second, Completed, Usage{Input: 25_000, Cached: 24_900})
+		now += 30 * second
+	}
+	bound, _ := e.bound(now, 100_000)
+	require.Greater(t, bound, 10*second)
+}
+
+func TestRestore_KnowsTheBoundAfterARestart(t *testing.T) {
+	e, now := taught()
+	want, _ := e.bound(now, 100_000)
+	encoded := e.AppendBinary(nil, now)
+	require.Less(t, len(encoded), 1024)
+	restarted := New(Settings{})
+	require.NoError(t, restarted.Restore(encoded, second))
+	restarted.Begin(second, 1000, true).Token(2 * second)
+	got, learned := restarted.bound(2*second, 100_000)
+	require.True(t, learned)
+	require.InDelta(t, want.Seconds(), got.Seconds(), 0.01)
+}
+
+func TestRestore_RejectsOtherVersionsAndMalformedState(t *testing.T) {
+	encoded := New(Settings{}).AppendBinary(nil, 0)
+	e := New(Settings{})
+	require.ErrorContains(t, e.Restore(nil, 0), "version 1")
+	require.ErrorContains(t, e.Restore(append([]byte{9}, encoded[1:]...), 0), "version 1")
+	require.ErrorIs(t, e.Restore(encoded[:len(encoded)-1], 0), errMalformed)
+	require.ErrorIs(t, e.Restore(append(encoded, 0), 0), errMalformed)
+	for i := 17; i < 25; i++ {
+		encoded[i] = 0xff // of a float64: not a number
+	}
+	require.ErrorIs(t, e.Restore(encoded, 0), errMalformed)
+}
+
+func TestToken_AllocatesNothing(t *testing.T) {
+	e, now := taught()
+	r := e.Begin(now, 1000, true)
+	r.Token(now)
+	require.Zero(t, testing.AllocsPerRun(1000, func() { now++; r.Token(now) }))
+}
