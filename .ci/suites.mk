@@ -158,6 +158,10 @@ suite-simulation: ## Simulate 1000 worlds: faults of network, pipeline, disk and
 suite-canary: ## Simulate 2000 canaries for each row of the tables in docs/canary.md, and print the tables; about an hour on two cores. ARGS=-runs=200 takes less
 	go test -count=1 -timeout=0 -v -run='^TestSimulate$$' ./internal/canary -runs=2000 $(ARGS)
 
+.PHONY: suite-liveness simulate-liveness
+suite-liveness simulate-liveness: ## Simulate 300 engine-days for the tables of docs/liveness.md, and print them; about 3 minutes on two cores. ARGS='-days=30 -curve' compares settings
+	go test -count=1 -timeout=0 -v -run='^TestSimulate$$' ./internal/liveness -days=300 $(ARGS)
+
 .PHONY: suite-fuzz
 suite-fuzz: ## Run each fuzz target for FUZZTIME (default 20s, about 15 minutes in total)
 	@set -e; for package in $$(go list ./...); do \
