@@ -36,6 +36,7 @@ func TestDefaultConfigs_RegisterNothing(t *testing.T) {
 			require.Empty(t, inprocess.OpenStreams.All())
 			require.Empty(t, inprocess.Endpoints.All())
 			require.Empty(t, inprocess.SLOs.All())
+			require.Empty(t, inprocess.Engines.All())
 			require.Empty(t, inprocess.Doubts.All())
 		})
 	}

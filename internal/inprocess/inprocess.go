@@ -16,6 +16,7 @@ import (
 	"sync"
 
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
+	"github.com/tokenpulse/tokenpulse/internal/liveness"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
@@ -30,6 +31,8 @@ var (
 	// IdleExporters has the endpoint of each configured exporter that no pipeline has created. They are
 	// reported in the log, because the Collector is silent about them.
 	IdleExporters Registry[string]
+	// Engines has those whose streams each started receiver sees.
+	Engines Registry[*liveness.Engines]
 	// Doubts has those of each started component that looks for mistakes in its pipeline.
 	Doubts Registry[*diagnostics.Doubts]
 )

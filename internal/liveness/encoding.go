@@ -32,6 +32,13 @@ type savedWake struct {
 	Idle, Longest time.Duration
 }
 
+// Learned returns how many first tokens the engine has learned from. Equal numbers mean that it has learned nothing in between.
+func (e *Engine) Learned() uint64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.estimator.seen()
+}
+
 // AppendBinary appends what the engine has learned, under 1 KiB. Open requests and the verdict are not part of it.
 func (e *Engine) AppendBinary(dst []byte, now time.Duration) []byte {
 	e.mu.Lock()

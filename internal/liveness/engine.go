@@ -65,6 +65,7 @@ type Engine struct {
 	ratio ratio
 
 	stuck Reason // of the verdict stuck, which stays until a token
+	tried bool   // Try was called, and no token came since
 	state State
 	since time.Duration
 }
@@ -92,7 +93,7 @@ type Request struct {
 	turn    time.Duration // last first token of a request that began earlier
 	first   sample
 	learns  bool
-	hungAt  int64 // time of the last token, when the stream was found to hang
+	hungAt  int64 // 1 + time of the last token when the request was marked as one that hangs, else 0
 }
 
 // Begin opens a request with a body of so many bytes. A stream that may be silent while the engine is healthy is no
@@ -136,13 +137,13 @@ func (e *Engine) markHung(now time.Duration) {
 			bound, _ = e.bound(now, e.largest())
 		}
 		if latest-time.Duration(last) > bound {
-			r.hungAt = last
+			r.hungAt = last + 1
 		}
 	}
 }
 
-// hung reports whether the request had no token since markHung.
-func (r *Request) hung() bool { return r.hungAt > 0 && r.hungAt == r.last.Load() }
+// hung reports whether the request had no token since it was marked.
+func (r *Request) hung() bool { return r.hungAt == r.last.Load()+1 }
 
 // largest returns the bytes of the largest open prompt.
 func (e *Engine) largest() int64 {
@@ -241,7 +242,53 @@ func (e *Engine) produced(now time.Duration) {
 		e.lastToken = now
 	}
 	e.tokens, e.ever = true, true
-	e.stuck, e.abandoned, e.fails, e.wake.waking, e.phase.ended = None, silence{}, failures{}, false, 0
+	e.stuck, e.tried, e.abandoned, e.fails, e.wake.waking, e.phase.ended = None, false, silence{}, failures{}, false, 0
+}
+
+// Unseen notes that tokens of the request cannot be seen any more. While there is such a request, the engine is
+// never stuck.
+func (r *Request) Unseen(now time.Duration) {
+	e := r.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if r.index < 0 {
+		return
+	}
+	before := e.witnessed()
+	e.lastToken = e.latest()
+	e.remove(r)
+	r.witness = false
+	e.untracked++
+	if before && !e.witnessed() {
+		e.closes(now)
+	}
+}
+
+// Try gives a stuck engine another chance: what is open now is no witness until its next token, and the verdict is
+// unknown until a token comes, or none comes to the requests that begin later.
+func (e *Engine) Try(now time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.lastToken = e.latest()
+	for _, r := range e.open {
+		r.hungAt = r.last.Load() + 1
+	}
+	e.stuck, e.tried, e.abandoned, e.phase.ended = None, true, silence{}, 0
+	e.lastFirst, e.unlearned = now, now
+}
+
+// skip makes all silence begin now, and teaches nothing of it.
+func (e *Engine) skip(now time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.busyFrom, e.lastFirst, e.unlearned = now, now, now
+}
+
+// unused reports whether the engine had no request for that long.
+func (e *Engine) unused(now, long time.Duration) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.open)+e.untracked == 0 && now-max(e.emptyFrom, e.lastToken) > long
 }
 
 // Outcome is how a request ended.

@@ -34,10 +34,11 @@ const (
 	Errors              // down: several clients got errors
 	NoWitness           // unknown: all open requests may be silent while the engine is healthy
 	NeverToken          // unknown: the engine has never had a token, or none since it was down
-	TooMany             // unknown: more requests are open than the engine tracks
+	TooMany             // unknown: requests are open whose tokens cannot be seen, such as more than the engine tracks
+	Trial               // unknown: after it was stuck, the engine has another chance
 )
 
-var reasonNames = [...]string{"", "no_token", "no_first_token", "refused", "errors", "no_witness", "never_token", "too_many"}
+var reasonNames = [...]string{"", "no_token", "no_first_token", "refused", "errors", "no_witness", "never_token", "too_many", "trial"}
 
 func (r Reason) String() string { return reasonNames[r] }
 
@@ -128,8 +129,8 @@ func (e *Engine) Verdict(now time.Duration) Verdict {
 }
 
 func (e *Engine) judge(now time.Duration, v *view) (State, Reason) {
-	if e.stuck == NoToken && v.latest > e.since { // a stream went on
-		e.stuck, e.unlearned, e.abandoned = None, now, silence{}
+	if (e.stuck == NoToken || e.tried) && v.latest > e.since { // a stream went on
+		e.stuck, e.tried, e.unlearned, e.abandoned = None, false, now, silence{}
 	}
 	if reason := e.fails.down(now); reason != None {
 		e.tokens, e.stuck = false, None
@@ -149,11 +150,13 @@ func (e *Engine) judge(now time.Duration, v *view) (State, Reason) {
 		return Stuck, e.stuck
 	case e.untracked > 0 && v.silence > v.bound:
 		return Unknown, TooMany
-	case open+v.silent+v.hung+e.untracked == 0 && e.ever:
-		return Idle, None
+	case e.tried:
+		return Unknown, Trial
 	case !e.tokens:
 		return Unknown, NeverToken
-	case open == 0:
+	case open+v.silent+v.hung+e.untracked == 0:
+		return Idle, None
+	case open == 0 && now-v.latest > v.bound:
 		return Unknown, NoWitness
 	case e.pace.slow(now):
 		return Slow, None
