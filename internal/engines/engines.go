@@ -25,6 +25,9 @@ import (
 // origin is when the process began. Durations since then are on a clock that does not jump.
 var origin = time.Now()
 
+// Now returns the time for package liveness.
+func Now() time.Duration { return At(time.Now()) }
+
 // At returns when a time was, for package liveness. The time must have a monotonic clock reading.
 func At(t time.Time) time.Duration { return t.Sub(origin) }
 
@@ -41,11 +44,12 @@ type Watch struct {
 
 type store = storageclient.Snapshots[string, uint64]
 
-// New returns the engines of a receiver. Before each judgement, prepare passes on what the receiver has not read yet.
-// It may be nil.
-func New(config *Config, maxEjected float64, prepare func(), logger *zap.Logger) *Watch {
+// New returns the engines of a receiver. limits has what config has not. Before each judgement, prepare passes on what the
+// receiver has not read yet. It may be nil.
+func New(config *Config, limits liveness.Limits, prepare func(), logger *zap.Logger) *Watch {
+	limits.Engines = config.MaxEngines
 	return &Watch{
-		Engines: liveness.NewEngines(config.settings(), liveness.Limits{Engines: config.MaxEngines, Ejected: maxEjected}),
+		Engines: liveness.NewEngines(config.settings(), limits),
 		prepare: prepare, logger: diagnostics.OnceAMinute(logger),
 	}
 }
@@ -60,6 +64,7 @@ func (w *Watch) Start(ctx context.Context, host component.Host, storage *compone
 	ctx, w.stop = context.WithCancel(context.Background())
 	w.stopped.Go(func() { w.run(ctx) })
 	inprocess.Engines.Set(w, w.Engines)
+	watches.Add(1)
 	return nil
 }
 
@@ -67,7 +72,9 @@ func (w *Watch) Start(ctx context.Context, host component.Host, storage *compone
 func (w *Watch) Shutdown(ctx context.Context) error {
 	inprocess.Engines.Remove(w)
 	if w.stop != nil {
+		watches.Add(-1)
 		w.stop()
+		w.stop = nil
 	}
 	w.stopped.Wait()
 	return w.saved.Close(ctx, nil)
@@ -169,14 +176,14 @@ func Statuses() (all []liveness.Status) {
 
 // values are what the storage keeps: what was learned about each engine, since the last first token.
 func (w *Watch) values() storageclient.Values[string, uint64] {
-	now := At(time.Now())
+	now := Now()
 	return storageclient.Values[string, uint64]{
 		Name: "engines", Keys: "engines",
 		Entry:      func(engine string) string { return "engine/" + engine },
 		Unreadable: "cannot restore what was learned about some engines, which is learned again",
 		Saved: func(visit func(string, uint64, func() []byte)) {
 			w.Visit(func(name string, engine *liveness.Engine) {
-				visit(name, engine.Learned(), func() []byte { return engine.AppendBinary(nil, At(time.Now())) })
+				visit(name, engine.Learned(), func() []byte { return engine.AppendBinary(nil, Now()) })
 			})
 		},
 		Restore: func(name string, encoded []byte) error {

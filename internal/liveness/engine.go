@@ -236,6 +236,13 @@ func (e *Engine) learnFirst(now time.Duration, r *Request) {
 	e.estimator.silent(now, r.first)
 }
 
+// Produced notes a token, of a request that was not begun.
+func (e *Engine) Produced(now time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.produced(now)
+}
+
 // produced ends a silence.
 func (e *Engine) produced(now time.Duration) {
 	if now > e.lastToken {

@@ -37,6 +37,8 @@ type Limits struct {
 	Engines int
 	// Ejected is the share of its engines, rounded down, that are not ready at a time. A single engine has no limit.
 	Ejected float64
+	// Keep is how long an engine without requests is kept. 0 means for ever.
+	Keep time.Duration
 }
 
 // NewEngines returns an empty table.
@@ -100,13 +102,10 @@ func (e *Engines) Judge(now time.Duration, changed func(before State, s Status))
 // pause is how late Judge is called if this process did not run, or hardly. What engines sent meanwhile may not have been read.
 const pause = 3 * time.Second
 
-// keep is how long an engine without requests is kept if the table is full.
-const keep = time.Hour
-
-// forget makes room in a full table.
+// forget removes engines that are gone.
 func (e *Engines) forget(now time.Duration) {
-	if e.full {
-		maps.DeleteFunc(e.byName, func(_ string, k *known) bool { return k.unused(now, keep) })
+	if e.limits.Keep > 0 {
+		maps.DeleteFunc(e.byName, func(_ string, k *known) bool { return k.judged > 0 && k.unused(now, e.limits.Keep) })
 	}
 }
 

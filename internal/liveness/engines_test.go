@@ -198,15 +198,20 @@ func TestJudge_ATimeWithoutJudgementsIsNoSilence(t *testing.T) {
 	require.Equal(t, Stuck, f.Statuses()[0].State)
 }
 
-func TestEngines_AFullTableForgetsUnusedEngines(t *testing.T) {
+func TestEngines_UnusedOnesAreForgotten(t *testing.T) {
 	f := newFleet(t, 0.5, "old", "open")
 	f.Find("open").Begin(f.now, 1, false)
-	f.now += keep + time.Minute
+	f.now += time.Hour
 	f.pass(second)
-	require.Len(t, f.Statuses(), 2, "there is room")
+	require.Len(t, f.Statuses(), 2, "without Keep, none is")
+	f.limits.Keep = time.Hour
+	f.now -= 10 * time.Minute
+	f.pass(second)
+	require.Len(t, f.Statuses(), 2)
 	require.Nil(t, f.Find("new"))
+	f.now += 11 * time.Minute
 	f.pass(second)
-	require.NotNil(t, f.Find("new"))
+	f.Find("new").Begin(f.now, 1, false)
 	f.pass(second)
 	require.Equal(t, "new", f.Statuses()[0].Engine)
 	require.Equal(t, "open", f.Statuses()[1].Engine)
@@ -237,4 +242,22 @@ func TestJudgeRequest_MostRequestsMissTheirObjective(t *testing.T) {
 	f.pass(second)
 	require.Equal(t, Slow, f.Statuses()[0].State)
 	require.Len(t, f.Statuses(), 2)
+}
+
+// Its process may be gone, and with it all who could show that it works.
+func TestReady_AStuckEngineWithoutRequestsIsUnknownAfterFiveMinutes(t *testing.T) {
+	f := newFleet(t, 0.5, "a", "b")
+	f.now += watched
+	r := f.Find("a").Begin(f.now, 100_000, true)
+	judge := func(seconds int) State {
+		for range seconds {
+			f.now += second
+			f.Judge(f.now, func(State, Status) {})
+		}
+		return f.Statuses()[0].State
+	}
+	require.Equal(t, Stuck, judge(140), "after a pause, it may take two minutes")
+	r.End(f.now, Abandoned, Usage{})
+	require.Equal(t, Stuck, judge(270))
+	require.Equal(t, Unknown, judge(30))
 }

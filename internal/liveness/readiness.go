@@ -25,7 +25,8 @@ type trial struct {
 }
 
 // due reports whether a stuck engine gets another chance: 30 s after it became stuck, and after each chance
-// that failed twice as long, up to 5 minutes. An engine of which no machine asks gets none: its traffic goes on.
+// that failed twice as long, up to 5 minutes. While no machine asks, its traffic goes on to show whether it works: it
+// then gets a chance only if it has had no open request for 5 minutes.
 func (t *trial) due(now time.Duration, v *Verdict) bool {
 	switch v.State {
 	case Stuck:
@@ -39,7 +40,9 @@ func (t *trial) due(now time.Duration, v *Verdict) bool {
 	if t.since == 0 {
 		t.since = now
 	}
-	if !t.asked || now-t.askedAt > watched || now-t.since < min(lastTrial, firstTrial<<min(t.failed, 8)) {
+	switch {
+	case v.open() == 0 && now-max(t.since, v.LastToken) >= lastTrial:
+	case !t.asked, now-t.askedAt > watched, now-t.since < min(lastTrial, firstTrial<<min(t.failed, 8)):
 		return false
 	}
 	t.failed++

@@ -1,0 +1,60 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engines
+
+import (
+	"net"
+	"strconv"
+	"sync/atomic"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
+	"github.com/tokenpulse/tokenpulse/internal/inprocess"
+	"github.com/tokenpulse/tokenpulse/internal/names"
+)
+
+// watches is the number of started ones. Without any, a judged span costs nothing more.
+var watches atomic.Int32
+
+// Judged notes whether the request of a span missed an objective, for the engines of all receivers of this process. The
+// span names its engine as token_tap or token_stream does.
+func Judged(own, resource pcommon.Map, slow bool) {
+	if watches.Load() == 0 {
+		return
+	}
+	now := Now()
+	for _, name := range [...]string{address(own), text(names.ServiceInstanceID, own, resource)} {
+		if name == "" {
+			continue
+		}
+		for _, of := range inprocess.Engines.All() {
+			of.JudgeRequest(now, name, slow)
+		}
+	}
+}
+
+// address returns the host and port of the server, or "".
+func address(own pcommon.Map) string {
+	host, port := text(names.ServerAddress, own, own), text(names.ServerPort, own, own)
+	if host == "" || port == "" {
+		return ""
+	}
+	return Name(host, port)
+}
+
+func text(name string, own, resource pcommon.Map) string {
+	v, ok := attributes.LookUp(name, own, resource)
+	switch {
+	case !ok:
+		return ""
+	case v.Type() == pcommon.ValueTypeInt:
+		return strconv.FormatInt(v.Int(), 10)
+	default:
+		return names.CleanLabel(v.Str())
+	}
+}
+
+// Name returns the name of the engine at an address.
+func Name(host, port string) string { return net.JoinHostPort(host, port) }
