@@ -98,7 +98,7 @@ func TestConfigMessages_NameKeyAndRemedy(t *testing.T) {
 		"numeric secret":        {"TAP", "upstream: {endpoint: 'http://localhost:1', headers: {authorization: 4711}}", "`upstream::headers::authorization` is not text; use text, in quotes if it looks like something else"},
 
 		"misplaced key of token_stream": {"STREAM", "endpoint: 'localhost:4319'", "unknown key \"endpoint\"; use `protocols::http::endpoint`; valid keys: protocols, service_name, idle_timeout, first_token_timeout, max_streams, " +
-			"max_chunks_per_stream, max_event_bytes, max_memory_mib, max_live_requests, max_share_per_client, storage, latency, series, spans"},
+			"max_chunks_per_stream, max_event_bytes, max_memory_mib, max_live_requests, max_share_per_client, storage, latency, series, spans, liveness"},
 		"unknown key of a server": {"STREAM", "protocols: {http: {end_point: 'localhost:4319'}}", "unknown key \"end_point\" in `protocols::http`; valid keys: " + httpServerKeys},
 		"unknown key of token_tap": {"TAP", "upstreams: {}", "unknown key \"upstreams\"; valid keys: " + httpServerKeys + ", upstream, routes, allowed_hosts, service_name, attributes_from_headers, propagate, " +
 			"max_streams, max_chunks_per_stream, max_event_bytes, max_memory_mib, max_stream_duration, max_queued_spans"},

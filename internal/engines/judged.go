@@ -5,7 +5,6 @@ package engines
 
 import (
 	"net"
-	"strconv"
 	"sync/atomic"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -46,14 +45,10 @@ func address(own pcommon.Map) string {
 
 func text(name string, own, resource pcommon.Map) string {
 	v, ok := attributes.LookUp(name, own, resource)
-	switch {
-	case !ok:
+	if !ok {
 		return ""
-	case v.Type() == pcommon.ValueTypeInt:
-		return strconv.FormatInt(v.Int(), 10)
-	default:
-		return names.CleanLabel(v.Str())
 	}
+	return names.CleanLabel(v.AsString())
 }
 
 // Name returns the name of the engine at an address.

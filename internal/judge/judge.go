@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
@@ -64,6 +65,20 @@ func (r *Rules) judgeTrace(verdicts []Verdict, root Subject) []Verdict {
 		}
 	}
 	return verdicts
+}
+
+// Slow reports whether a request missed a threshold, and whether one applies to it. A request that failed missed it for
+// another reason.
+func Slow(verdicts []Verdict, outcome string) (slow, timed bool) {
+	if outcome != names.OutcomeSuccess {
+		return false, false
+	}
+	for i := range verdicts {
+		if v := &verdicts[i]; v.Verdict != slo.NotEligible && names.Prefix+v.Indicator != names.Outcome {
+			slow, timed = slow || v.Verdict == slo.Bad, true
+		}
+	}
+	return slow, timed
 }
 
 // Breaches reports whether the request breaches an SLO. It does not count the request.

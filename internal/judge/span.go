@@ -67,6 +67,9 @@ type SpanJudge struct {
 	rules    *Rules
 	request  annotatedSpan // the current span
 	verdicts []Verdict     // memory for those of one span
+
+	// Slow and Timed are what Slow returns for the last span, if it is a model call.
+	Slow, Timed bool
 }
 
 // NewSpanJudge returns a judge by these rules.
@@ -79,6 +82,7 @@ func (j *SpanJudge) Judge(span ptrace.Span, resource pcommon.Map) (added int) {
 	*request = annotatedSpan{attributes: own, resource: resource}
 	request.read()
 	call := !request.repeated && attributes.IsAnnotated(span)
+	j.Slow, j.Timed = false, false
 	switch {
 	case !request.judged:
 	case call || request.rolledUp:
@@ -89,6 +93,7 @@ func (j *SpanJudge) Judge(span ptrace.Span, resource pcommon.Map) (added int) {
 	before := own.Len()
 	if call {
 		j.verdicts = j.rules.Judge(j.verdicts[:0], request)
+		j.Slow, j.Timed = Slow(j.verdicts, request.outcome)
 		putVerdicts(own, j.verdicts, j.rules.detailed)
 	}
 	if request.rolledUp {

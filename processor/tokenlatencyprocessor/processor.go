@@ -16,6 +16,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
+	"github.com/tokenpulse/tokenpulse/internal/engines"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
@@ -179,6 +180,9 @@ func judgeAll(w *worker, traces ptrace.Traces) {
 		for _, scopeSpans := range resourceSpans.ScopeSpans().All() {
 			for _, span := range scopeSpans.Spans().All() {
 				w.annotator.Expect(w.judge.Judge(span, resource))
+				if w.judge.Timed {
+					engines.Judged(span.Attributes(), resource, w.judge.Slow)
+				}
 			}
 		}
 	}

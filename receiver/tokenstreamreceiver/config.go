@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/engines"
 	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/publish"
 	"github.com/tokenpulse/tokenpulse/internal/settings"
@@ -84,6 +85,9 @@ type Config struct {
 
 	// Spans selects the streams that become spans, of a receiver in a metrics pipeline.
 	Spans SpansConfig `mapstructure:"spans"`
+
+	// Liveness judges whether engines produce tokens, each by the service.instance.id of its streams.
+	Liveness configoptional.Optional[engines.Config] `mapstructure:"liveness"`
 
 	// prevent unkeyed literal initialization
 	_ struct{}
@@ -157,6 +161,9 @@ func (c *Config) Validate() error {
 		{"max_live_requests", c.MaxLiveRequests, 1},
 	} {
 		errs.Unless(limit.value >= limit.minimum, "`%s` is %d; use at least %d", limit.key, limit.value, limit.minimum)
+	}
+	if liveness := c.Liveness.Get(); liveness != nil {
+		liveness.Check(&errs, "liveness")
 	}
 	return errors.Join(slices.Concat(errs, httpguard.ShareProblems(c.MaxSharePerClient), c.validateSeries())...)
 }

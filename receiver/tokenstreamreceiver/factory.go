@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/engines"
 	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/publish"
@@ -62,6 +63,7 @@ func createDefaultConfig() component.Config {
 		MaxSharePerClient:  httpguard.DefaultShare,
 		Latency:            configoptional.Default(*annotate.DefaultConfig()),
 		Series:             configoptional.Default(publish.NewDefaultConfig()),
+		Liveness:           configoptional.Default(engines.DefaultConfig()),
 		Spans:              SpansConfig{Share: 1, Breached: true},
 	}
 }

@@ -24,6 +24,9 @@ func (r *tokenStreamReceiver) Start(ctx context.Context, host component.Host) er
 	if err == nil {
 		err = r.openStorage(ctx, host)
 	}
+	if err == nil && r.engines != nil {
+		err = r.engines.Start(ctx, host, r.cfg.StorageID, r.settings.ID)
+	}
 	if err == nil {
 		err = errors.Join(r.observe(), r.server.Start(ctx, host))
 	}
@@ -57,6 +60,9 @@ func (r *tokenStreamReceiver) Shutdown(ctx context.Context) error {
 	} else if lost, err := r.expirer.Flush(ctx); lost > 0 {
 		r.settings.Logger.Error("lost open streams, since the pipeline refused them until the shutdown timeout; check its exporters",
 			zap.Int("streams", lost), zap.Error(err))
+	}
+	if r.engines != nil {
+		err = errors.Join(err, r.engines.Shutdown(ctx))
 	}
 	if r.publisher != nil {
 		r.publisher.Keeper.Shutdown(ctx)

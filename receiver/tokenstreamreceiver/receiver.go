@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
+	"github.com/tokenpulse/tokenpulse/internal/engines"
 	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/judge"
@@ -39,6 +40,7 @@ type tokenStreamReceiver struct {
 	ingester  *ingest.Ingester
 	expirer   *ingest.Expirer
 	open      *openStreams
+	engines   *engines.Watch     // nil without liveness
 	publisher *publish.Publisher // nil without a metrics pipeline
 
 	// closing is done once live requests must end.
@@ -49,8 +51,7 @@ type tokenStreamReceiver struct {
 
 // newReceiver returns a receiver without a pipeline.
 func newReceiver(cfg *Config, set receiver.Settings) (*tokenStreamReceiver, error) {
-	epoch := time.Now()
-	return newReceiverWithClock(cfg, set, func() time.Duration { return time.Since(epoch) })
+	return newReceiverWithClock(cfg, set, engines.Now)
 }
 
 // newReceiverWithClock expects a monotonic clock with any origin.
@@ -80,6 +81,9 @@ func newReceiverWithClock(cfg *Config, set receiver.Settings, now func() time.Du
 	}
 	if rules.Any() {
 		r.ingester.Unapplied = judge.NewUnapplied(r.doubts, rules)
+	}
+	if liveness := cfg.Liveness.Get(); liveness != nil {
+		r.engines = watchEngines(liveness, store, set.Logger)
 	}
 	r.closing, r.close = context.WithCancel(context.Background())
 	r.open = &openStreams{store: store, service: cfg.ServiceName, timeouts: cfg.timeouts(), closing: r.closing}

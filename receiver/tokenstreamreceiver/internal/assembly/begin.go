@@ -169,7 +169,7 @@ func (tx *Transaction) finish(part *Part, whole *Stream, dropped int) {
 	if part.open != nil {
 		client = &part.open.client.client
 	}
-	tx.Finished = append(tx.Finished, Finished{Stream: whole, End: end, Client: client})
+	tx.Finished = append(tx.Finished, Finished{Stream: whole, End: end, Client: client, open: part.open})
 	tx.accept(part, dropped)
 	if part.open != nil {
 		whole.Accepted += part.Accepted

@@ -84,6 +84,6 @@ func (tx *Transaction) end(streams *ring, expired time.Duration, cut bool, limit
 		if ended.Chunks.spilled { // Timeline sorts them, while the journal may rewrite the stream
 			ended = stream.fork()
 		}
-		tx.Finished = append(tx.Finished, Finished{Stream: ended, Cut: stream.lastActive > expired, Client: &stream.client.client})
+		tx.Finished = append(tx.Finished, Finished{Stream: ended, Cut: stream.lastActive > expired, Client: &stream.client.client, open: stream})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/tokenpulse/tokenpulse/internal/httpguard"
+	"github.com/tokenpulse/tokenpulse/internal/liveness"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/journal"
 )
 
@@ -26,8 +27,9 @@ type Store struct {
 
 	clients   clients
 	resources resources
-	journal   *journal.Journal // nil without OpenJournal
-	changes   sync.Pool        // of *journal.Changes
+	journal   *journal.Journal               // nil without OpenJournal
+	engineOf  func(*Stream) *liveness.Engine // nil without WatchEngines
+	changes   sync.Pool                      // of *journal.Changes
 
 	// streams and memory include what transactions in progress have reserved.
 	streams, memory atomic.Int64
@@ -93,8 +95,9 @@ func (r *ring) append(stream *open) {
 type open struct {
 	Stream
 	client   *clientUsage
-	resource *resource      // of Stream.Resource
-	entry    *journal.Entry // nil without a journal
+	resource *resource         // of Stream.Resource
+	entry    *journal.Entry    // nil without a journal
+	request  *liveness.Request // nil if no engine is watched
 
 	// The shard's mutex guards everything declared below.
 	claim      *claim // nil if unclaimed

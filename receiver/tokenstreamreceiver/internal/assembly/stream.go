@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/tokenpulse/tokenpulse/internal/httpguard"
+	"github.com/tokenpulse/tokenpulse/internal/liveness"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
@@ -96,6 +97,11 @@ type Finished struct {
 	Cut bool
 	// Client is the sender that opened the stream, or sent it whole.
 	Client *httpguard.Client
+
+	// Engine generated the tokens, if the store watches it. Commit sets it.
+	Engine *liveness.Engine
+
+	open *open // nil if the stream was sent whole
 }
 
 // EndAttributes returns the attributes of the end event.

@@ -62,6 +62,7 @@ func (tx *Transaction) Commit() error {
 func (tx *Transaction) commit() {
 	var streams, memory, accepted int64
 	now := tx.store.now()
+	tx.store.witnessEnds(tx.Finished, now)
 	for _, part := range tx.parts {
 		switch {
 		case part.rejected:
@@ -86,7 +87,9 @@ func (tx *Transaction) commit() {
 			part.open.mergeEvents(part.accepted(), tx.store.limits.MaxChunksPerStream)
 			part.open.Accepted += part.Accepted
 			accepted += int64(part.Accepted)
-			memory += part.shard.update(part, now, part.open.arrived() > before)
+			progress := part.open.arrived() > before
+			tx.store.witness(part, now, progress)
+			memory += part.shard.update(part, now, progress)
 		}
 	}
 	for _, stream := range tx.expired {

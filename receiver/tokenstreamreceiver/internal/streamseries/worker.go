@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/attributes"
+	"github.com/tokenpulse/tokenpulse/internal/engines"
 	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
@@ -154,6 +155,9 @@ func (w *worker) contribute(id *streamIdentity, resource []byte, client *httpgua
 	f.Trace = w.stream.Start.TraceID
 	if w.rules.Any() {
 		w.verdicts = id.rules.Judge(w.verdicts[:0], w)
+		if slow, timed := judge.Slow(w.verdicts, w.Outcome()); timed && w.stream.Engine != nil {
+			w.stream.Engine.Judge(engines.Now(), slow)
+		}
 		for i := range w.verdicts {
 			f.Verdicts.Add(names.CleanLabel(w.verdicts[i].SLO), w.verdicts[i].Verdict)
 		}

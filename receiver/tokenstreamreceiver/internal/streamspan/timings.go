@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/engines"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/outcome"
 	"github.com/tokenpulse/tokenpulse/internal/source"
@@ -49,6 +50,9 @@ func (m *Maker) writeTimings(span ptrace.Span, resource pcommon.Map, tally *late
 	}
 	if m.Rules.Any() {
 		m.judge.Judge(span, resource)
+		if m.judge.Timed && m.Selection == nil { // else the series report all
+			engines.Judged(attributes, resource, m.judge.Slow)
+		}
 	}
 }
 

@@ -1,0 +1,63 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package assembly
+
+import (
+	"time"
+
+	"github.com/tokenpulse/tokenpulse/internal/liveness"
+)
+
+// WatchEngines makes the store tell engines of their streams. of returns the engine that generates the tokens of a
+// stream, or nil. Call it before the first batch.
+func (s *Store) WatchEngines(of func(*Stream) *liveness.Engine) { s.engineOf = of }
+
+// witness tells the engine of an open stream what a part of it shows. All of a part arrives now, whatever times its
+// events have: the sender's clock may differ.
+func (s *Store) witness(part *Part, now time.Duration, progress bool) {
+	if part.created && s.engineOf != nil {
+		if engine := s.engineOf(&part.Stream); engine != nil {
+			part.open.request = engine.Begin(now, 0, true)
+		}
+	}
+	if part.open.request != nil && progress {
+		part.open.request.Token(now)
+	}
+}
+
+// witnessEnds tells engines which streams have ended.
+func (s *Store) witnessEnds(finished []Finished, now time.Duration) {
+	if s.engineOf == nil {
+		return
+	}
+	for i := range finished {
+		f := &finished[i]
+		f.Engine = s.engineOf(f.Stream)
+		if f.open != nil {
+			f.open.endRequest(f, now)
+		} else if f.Engine != nil && f.arrived() > 0 {
+			f.Engine.Produced(now)
+		}
+	}
+}
+
+// endRequest ends the request of an engine, if there is one.
+func (o *open) endRequest(f *Finished, now time.Duration) {
+	if o.request == nil {
+		return
+	}
+	if f.arrived() > o.arrived() {
+		o.request.Token(now)
+	}
+	outcome, usage := liveness.Completed, liveness.Usage{}
+	switch {
+	case f.End == nil, f.End.Cancelled: // without an end, the sender has sent nothing more
+		outcome = liveness.Abandoned
+	case f.End.Error != "":
+		outcome = liveness.Broken
+	default:
+		usage = liveness.Usage{Input: f.End.Usage.Input.Value, Cached: f.End.Usage.CachedInput.Value}
+	}
+	o.request.End(now, outcome, usage)
+}
