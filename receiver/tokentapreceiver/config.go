@@ -15,6 +15,7 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
@@ -64,6 +65,13 @@ type Config struct {
 
 	// MaxQueuedSpans limits the spans that wait for the pipeline. Further ones are dropped.
 	MaxQueuedSpans int `mapstructure:"max_queued_spans"`
+
+	// Liveness judges whether upstreams produce tokens. Without it, none is judged.
+	Liveness configoptional.Optional[LivenessConfig] `mapstructure:"liveness"`
+
+	// StorageID is the extension that keeps what was learned about upstreams across restarts. Without it, that is learned
+	// again.
+	StorageID *component.ID `mapstructure:"storage"`
 
 	// prevent unkeyed literal initialization
 	_ struct{}
@@ -139,6 +147,11 @@ func (c *Config) Validate() error {
 	// YAML numbers without a unit are nanoseconds.
 	errs.Unless(c.MaxStreamDuration >= time.Millisecond,
 		"`max_stream_duration` is %s; use at least 1ms, with a unit, such as 1h", c.MaxStreamDuration)
+	liveness := c.Liveness.Get()
+	if liveness != nil {
+		liveness.check(&errs, c.Server.NetAddr.Endpoint)
+	}
+	errs.Unless(liveness != nil || c.StorageID == nil, "`storage` keeps nothing without `liveness`; add that, or remove `storage`")
 	return errors.Join(errs...)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/receiver"
 
@@ -37,6 +38,7 @@ func createDefaultConfig() component.Config {
 		MaxMemoryMiB:       512,
 		MaxStreamDuration:  time.Hour,
 		MaxQueuedSpans:     10_000,
+		Liveness:           configoptional.Default(defaultLiveness()),
 	}
 }
 
