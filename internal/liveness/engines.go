@@ -69,7 +69,11 @@ type Status struct {
 	Verdict
 	// Judged is when the verdict was found.
 	Judged time.Duration
+	// Ejected is set if Ready advises against the engine.
+	Ejected bool
 }
+
+func (k *known) status(name string) Status { return Status{name, k.verdict, k.judged, k.ejected} }
 
 // Judge judges all engines, and calls changed with each whose state is another one than before. It reports whether an
 // engine found no room since the last call. Call it every second: what Statuses and Ready return is of the last call.
@@ -91,7 +95,7 @@ func (e *Engines) Judge(now time.Duration, changed func(before State, s Status))
 			k.verdict = k.Verdict(now)
 		}
 		if k.verdict.State != before {
-			changed(before, Status{name, k.verdict, now})
+			changed(before, k.status(name))
 		}
 	}
 	e.eject()
@@ -115,7 +119,7 @@ func (e *Engines) Statuses() (all []Status) {
 	defer e.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(e.byName)) {
 		if k := e.byName[name]; k.judged > 0 {
-			all = append(all, Status{name, k.verdict, k.judged})
+			all = append(all, k.status(name))
 		}
 	}
 	return all

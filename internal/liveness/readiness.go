@@ -41,7 +41,7 @@ func (t *trial) due(now time.Duration, v *Verdict) bool {
 		t.since = now
 	}
 	switch {
-	case v.open() == 0 && now-max(t.since, v.LastToken) >= lastTrial:
+	case v.Open() == 0 && now-max(t.since, v.LastToken) >= lastTrial:
 	case !t.asked, now-t.askedAt > watched, now-t.since < min(lastTrial, firstTrial<<min(t.failed, 8)):
 		return false
 	}
@@ -62,8 +62,12 @@ func (e *Engines) Ready(now time.Duration, name string) (s Status, known, ready 
 		return Status{Engine: name}, false, true
 	}
 	k.trial.asked, k.trial.askedAt = true, now
-	return Status{name, k.verdict, k.judged}, true, !k.ejected || now-k.judged > stale
+	s = k.status(name)
+	return s, true, s.Ready(now)
 }
+
+// Ready reports whether a machine may send the engine requests.
+func (s *Status) Ready(now time.Duration) bool { return !s.Ejected || now-s.Judged > stale }
 
 // eject decides which engines are not ready: those that are stuck or down, and among them first those that were not ready
 // before.

@@ -63,8 +63,8 @@ type Verdict struct {
 	Prompts   uint64        // prompts that it was learned from
 }
 
-// open returns the number of open requests.
-func (v *Verdict) open() int { return v.Waiting + v.Decoding + v.Silent + v.Hung + v.Untracked }
+// Open returns the number of open requests.
+func (v *Verdict) Open() int { return v.Waiting + v.Decoding + v.Silent + v.Hung + v.Untracked }
 
 // view is what the open requests show at a time.
 type view struct {
