@@ -22,14 +22,15 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/storageclient"
 )
 
-// origin is when the process began. Durations since then are on a clock that does not jump.
-var origin = time.Now()
+// origin is shortly before the first question for the time, so that 0 is before all of them, also in a test whose clock
+// began in the past. Durations since then are on a clock that does not jump.
+var origin = sync.OnceValue(func() time.Time { return time.Now().Add(-time.Second) })
 
 // Now returns the time for package liveness.
 func Now() time.Duration { return At(time.Now()) }
 
 // At returns when a time was, for package liveness. The time must have a monotonic clock reading.
-func At(t time.Time) time.Duration { return t.Sub(origin) }
+func At(t time.Time) time.Duration { return t.Sub(origin()) }
 
 // Watch judges the engines of one receiver.
 type Watch struct {
