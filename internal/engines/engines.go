@@ -111,14 +111,14 @@ func (w *Watch) judge(now time.Time) {
 	}
 }
 
-// changed logs that an engine began or ceased to fail.
+// changed logs that an engine began or ceased to fail. The message has its name, since each one is logged once a minute.
 func (w *Watch) changed(before liveness.State, s liveness.Status) {
-	fields := []zap.Field{zap.String("engine", s.Engine), zap.Stringer("state", s.State), zap.String("reason", Explain(&s))}
+	fields := []zap.Field{zap.Stringer("state", s.State), zap.String("reason", Explain(&s))}
 	switch fails := s.State == liveness.Stuck || s.State == liveness.Down; {
 	case fails:
-		w.logger.Warn("an engine produces no tokens", fields...)
+		w.logger.Warn("engine "+s.Engine+" produces no tokens", fields...)
 	case before == liveness.Stuck || before == liveness.Down:
-		w.logger.Info("an engine is not stuck or down any more", fields...)
+		w.logger.Info("engine "+s.Engine+" is not stuck or down any more", fields...)
 	}
 }
 

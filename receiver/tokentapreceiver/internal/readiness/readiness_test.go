@@ -56,10 +56,10 @@ func (e *table) wedge(of ...string) {
 	}
 }
 
-func (e *table) ask(t *testing.T, method, path string) (status int, answer map[string]any) {
+func (e *table) get(t *testing.T, path string) (status int, answer map[string]any) {
 	t.Helper()
 	w := httptest.NewRecorder()
-	e.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, http.NoBody))
+	e.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody))
 	require.Equal(t, "no-store", w.Header().Get("Cache-Control"), path)
 	require.Equal(t, "application/json", w.Header().Get("Content-Type"), path)
 	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &answer), w.Body)
@@ -70,12 +70,12 @@ func TestReady_AStuckEngineIs503UntilItsToken(t *testing.T) {
 	table := newTable("a:1", "b:2")
 	table.wedge("a:1")
 	table.wait(120)
-	status, answer := table.ask(t, http.MethodGet, "/engines/a:1/ready")
+	status, answer := table.get(t, "/engines/a:1/ready")
 	require.Equal(t, 200, status, "the bound of an engine that has taught nothing is two minutes")
 	require.Equal(t, "producing", answer["state"])
 	table.wait(1)
 	for _, path := range []string{"/engines/a:1/ready", "/engines/a_1/ready", "/engines/a%3A1/ready"} {
-		status, answer = table.ask(t, http.MethodGet, path)
+		status, answer = table.get(t, path)
 		require.Equal(t, 503, status)
 	}
 	since, err := time.Parse(time.RFC3339, answer["since"].(string))
@@ -86,12 +86,12 @@ func TestReady_AStuckEngineIs503UntilItsToken(t *testing.T) {
 		"engine": "a:1", "state": "stuck", "reason": "no token for 2m1s, though open requests explain at most 2m0s",
 		"open": 1.0, "waiting": 1.0, "last_token_age": 121.0, "bound": 120.0,
 	}, answer)
-	status, answer = table.ask(t, http.MethodGet, "/engines/b_2/ready")
+	status, answer = table.get(t, "/engines/b_2/ready")
 	require.Equal(t, 200, status)
 	require.Equal(t, "idle", answer["state"])
 	table.watch.Find("a:1").Produced(table.now)
 	table.wait(1)
-	status, _ = table.ask(t, http.MethodGet, "/engines/a:1/ready")
+	status, _ = table.get(t, "/engines/a:1/ready")
 	require.Equal(t, 200, status)
 }
 
@@ -116,9 +116,9 @@ func TestReady_MoreStuckEnginesThanMaxEjectedGet200AndTheReason(t *testing.T) {
 	table := newTable("a:1", "b:1", "c:1")
 	table.wedge("a:1", "b:1")
 	table.wait(121)
-	status, _ := table.ask(t, http.MethodGet, "/engines/a:1/ready")
+	status, _ := table.get(t, "/engines/a:1/ready")
 	require.Equal(t, 503, status)
-	status, answer := table.ask(t, http.MethodGet, "/engines/b:1/ready")
+	status, answer := table.get(t, "/engines/b:1/ready")
 	require.Equal(t, 200, status, "half of three engines, rounded down, is one")
 	require.Equal(t, "stuck", answer["state"])
 	require.Contains(t, answer["reason"], "open requests explain at most 2m0s; but answered 200, because max_ejected allows no further 503")
@@ -129,21 +129,21 @@ func TestReady_AnOldVerdictIs200(t *testing.T) {
 	table.wedge("a:1")
 	table.wait(121)
 	table.now += 10 * time.Second
-	status, _ := table.ask(t, http.MethodGet, "/engines/a:1/ready")
+	status, _ := table.get(t, "/engines/a:1/ready")
 	require.Equal(t, 503, status)
 	table.now += time.Second
-	status, answer := table.ask(t, http.MethodGet, "/engines/a:1/ready")
+	status, answer := table.get(t, "/engines/a:1/ready")
 	require.Equal(t, 200, status, "the process judges too late, so it may also have read tokens too late")
 	require.Equal(t, "stuck", answer["state"])
 	require.Contains(t, answer["reason"], "but answered 200, because this verdict is 11 s old: the Collector is overloaded")
 	table.judge()
-	status, _ = table.ask(t, http.MethodGet, "/engines/a:1/ready")
+	status, _ = table.get(t, "/engines/a:1/ready")
 	require.Equal(t, 503, status)
 }
 
 func TestReady_AnUnknownNameIs200AndLogged(t *testing.T) {
 	table := newTable("a:1", "[::1]:8000")
-	status, answer := table.ask(t, http.MethodGet, "/engines/other_1/ready")
+	status, answer := table.get(t, "/engines/other_1/ready")
 	require.Equal(t, 200, status)
 	require.Equal(t, map[string]any{
 		"engine": "other:1", "state": "unknown", "since": nil, "open": 0.0, "waiting": 0.0, "last_token_age": nil, "bound": nil,
@@ -158,7 +158,7 @@ func TestReady_AnUnknownNameIs200AndLogged(t *testing.T) {
 func TestReady_AnEngineThatIsNotJudgedYetIs200(t *testing.T) {
 	table := newTable()
 	table.wedge("a:1")
-	status, answer := table.ask(t, http.MethodGet, "/engines/a:1/ready")
+	status, answer := table.get(t, "/engines/a:1/ready")
 	require.Equal(t, 200, status)
 	require.Equal(t, "unknown", answer["state"])
 	require.Nil(t, answer["since"])
@@ -178,7 +178,7 @@ func TestEngineOf(t *testing.T) {
 
 func TestEngines_HasTheEvidence(t *testing.T) {
 	table := newTable()
-	status, answer := table.ask(t, http.MethodGet, "/engines")
+	status, answer := table.get(t, "/engines")
 	require.Equal(t, 200, status)
 	require.Equal(t, map[string]any{"engines": []any{}}, answer)
 
@@ -191,7 +191,7 @@ func TestEngines_HasTheEvidence(t *testing.T) {
 	reported.Token(table.now)
 	reported.End(table.now, liveness.Completed, liveness.Usage{Input: 500})
 	table.wait(3)
-	_, answer = table.ask(t, http.MethodGet, "/engines")
+	_, answer = table.get(t, "/engines")
 	all := answer["engines"].([]any)
 	require.Len(t, all, 1)
 	found := all[0].(map[string]any)
@@ -207,7 +207,7 @@ func TestEngines_HasTheEvidence(t *testing.T) {
 	table.watch.Find("b:1").Produced(table.now)
 	started.End(table.now, liveness.Completed, liveness.Usage{})
 	table.wait(121)
-	_, answer = table.ask(t, http.MethodGet, "/engines")
+	_, answer = table.get(t, "/engines")
 	all = answer["engines"].([]any)
 	require.Len(t, all, 2)
 	found = all[0].(map[string]any)
@@ -222,8 +222,8 @@ func TestEngines_IsNoQuestionOfAMachine(t *testing.T) {
 	table.wedge("a:1")
 	for range 121 + 60 {
 		table.wait(1)
-		_, _ = table.ask(t, http.MethodGet, "/engines")
+		_, _ = table.get(t, "/engines")
 	}
-	status, _ := table.ask(t, http.MethodGet, "/engines/a_1/ready")
+	status, _ := table.get(t, "/engines/a_1/ready")
 	require.Equal(t, 503, status)
 }
