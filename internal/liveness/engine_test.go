@@ -187,6 +187,36 @@ func TestVerdict_DownEndsWithAToken(t *testing.T) {
 	require.Equal(t, Producing, e.Verdict(now+second).State)
 }
 
+// A server at its limit of connections refuses more, while it serves others.
+func TestVerdict_FailuresBesideTokensAreNotDown(t *testing.T) {
+	e, now := taught()
+	r := e.Begin(now, 1000, true)
+	r.Token(now + second)
+	for i := range time.Duration(10) {
+		e.Fail(now+(i+2)*second, true, 0)
+		r.Token(now + (i+2)*second + second/2)
+		require.Equal(t, Producing, e.Verdict(now+(i+3)*second-1).State)
+	}
+}
+
+func TestVerdict_AnswersEndFailures(t *testing.T) {
+	e, now := taught()
+	for range 10 {
+		e.Fail(now, true, 0)
+		e.Fail(now, true, 0)
+		e.Answered()
+	}
+	require.Equal(t, Idle, e.Verdict(now).State)
+	e.Fail(now, true, 0)
+	e.Fail(now, true, 0)
+	e.Fail(now, true, 0)
+	require.Equal(t, Down, e.Verdict(now).State)
+	e.Answered()
+	v := e.Verdict(now)
+	require.Equal(t, Unknown, v.State)
+	require.Equal(t, NeverToken, v.Reason, "an answer is no token")
+}
+
 func TestVerdict_SlowIfMostMissTheirObjective(t *testing.T) {
 	e, now := taught()
 	e.Begin(now, 1000, true).Token(now + second)

@@ -63,6 +63,13 @@ func (e *Engines) Find(name string) *Engine {
 	return k.Engine
 }
 
+// Knows reports whether the table has the engine.
+func (e *Engines) Knows(name string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.byName[name] != nil
+}
+
 // Status is the verdict on an engine of the table.
 type Status struct {
 	Engine string

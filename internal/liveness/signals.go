@@ -106,6 +106,13 @@ func (e *Engine) Fail(now time.Duration, refused bool, client uint64) {
 	f.errors++
 }
 
+// Answered notes an answer that says only that the engine takes requests, such as one with 4xx.
+func (e *Engine) Answered() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.fails = failures{}
+}
+
 // down returns why the engine is down. It is forgotten after a while without failures.
 func (f *failures) down(now time.Duration) Reason {
 	switch {

@@ -135,6 +135,9 @@ func (e *Engine) judge(now time.Duration, v *view) (State, Reason) {
 	if (e.stuck == NoToken || e.tried) && v.latest > e.since { // a stream went on
 		e.stuck, e.tried, e.unlearned, e.abandoned = None, false, now, silence{}
 	}
+	if v.latest > e.fails.last { // a stream that began earlier went on
+		e.fails = failures{}
+	}
 	if reason := e.fails.down(now); reason != None {
 		e.tokens, e.stuck = false, None
 		return Down, reason
