@@ -37,6 +37,7 @@ type Watch struct {
 	*liveness.Engines
 
 	prepare func()
+	fixed   bool // the receiver knows all engines before Start
 	logger  *zap.Logger
 	saved   *store
 	stop    context.CancelFunc
@@ -45,13 +46,14 @@ type Watch struct {
 
 type store = storageclient.Snapshots[string, uint64]
 
-// New returns the engines of a receiver. limits has what config has not. Before each judgement, prepare passes on what the
+// New returns the engines of a receiver. limits has what config has not. If it keeps engines for ever, the receiver finds all
+// of them before Start: others are not restored. Before each judgement, prepare passes on what the
 // receiver has not read yet. It may be nil.
 func New(config *Config, limits liveness.Limits, prepare func(), logger *zap.Logger) *Watch {
 	limits.Engines = config.MaxEngines
 	return &Watch{
 		Engines: liveness.NewEngines(config.settings(), limits),
-		prepare: prepare, logger: diagnostics.OnceAMinute(logger),
+		prepare: prepare, fixed: limits.Keep == 0, logger: diagnostics.OnceAMinute(logger),
 	}
 }
 
@@ -188,6 +190,9 @@ func (w *Watch) values() storageclient.Values[string, uint64] {
 			})
 		},
 		Restore: func(name string, encoded []byte) error {
+			if w.fixed && !w.Knows(name) {
+				return nil // it left the configuration
+			}
 			engine := w.Find(name)
 			if engine == nil {
 				return nil // max_engines was lowered
