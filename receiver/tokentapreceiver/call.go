@@ -35,6 +35,7 @@ const (
 // that was too long, it drops all: a timeline with a hole would show a false first token or a false stall.
 func (c *call) Chunk(chunk llmstream.Chunk) {
 	c.lastToken = chunk.Time
+	c.decoding.request.token(chunk.Time)
 	if limit := c.reached(chunk.AfterGap); limit != "" {
 		c.limit = cmp.Or(c.limit, limit)
 		c.dropped++

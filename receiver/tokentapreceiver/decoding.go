@@ -7,6 +7,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/internal/engines"
+	"github.com/tokenpulse/tokenpulse/internal/liveness"
 	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/llmstream"
 )
 
@@ -27,6 +29,7 @@ type decoding struct {
 	reader   answerReader
 	upgraded *connection // set if the answer is a connection, which has calls of its own
 	call     call        // of an answer that is no connection
+	request  engineRequest
 	asked    asked
 	answered answered
 	refusals int64 // of the memory that spans report
@@ -149,6 +152,9 @@ func (d *decoding) finish(forwarded forwarding) {
 		d.answered.forwarding = forwarded
 		d.end()
 	})
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	d.request.end(liveness.Abandoned, liveness.Usage{}) // which the timer left open
 }
 
 // end sends the spans of the exchange, and releases its memory. It is called once, with the mutex.
@@ -167,6 +173,9 @@ func (d *decoding) end() {
 	} else {
 		d.endCall(d.now())
 	}
+	if d.answered.expired && d.request.open != nil { // what it gets from now on is not seen
+		d.request.open.Unseen(engines.Now())
+	}
 	if d.memory.Refusals() > d.refusals { // none of the spans says so
 		d.count([]string{partMemory})
 	}
@@ -179,6 +188,9 @@ func (d *decoding) endCall(end int64) {
 	d.readRequest()
 	var o llmstream.Observation
 	d.guarded(func() { o = d.reader.end(end, d.answered.complete) })
+	if !d.answered.expired {
+		d.guarded(func() { d.endRequest(&o) })
+	}
 	request := false
 	d.guarded(func() { request = d.isRequest(&o) })
 	if request {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/tokenpulse/tokenpulse/internal/liveness"
 	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/llmstream"
 )
 
@@ -23,7 +24,9 @@ type exchange struct {
 	connection *upstreamConn
 	// decoding is nil beyond max_streams: the exchange is only forwarded.
 	decoding *decoding
-	pending  arrival
+	// unseen is the request of an exchange without a decoding.
+	unseen  engineRequest
+	pending arrival
 	forwarding
 
 	// The rest is allocated with the exchange, so that a chunk finds what it needs in fewer places of the memory.
@@ -50,6 +53,7 @@ func (r *tokenTapReceiver) begin(route *route, req *http.Request) *exchange {
 	if r.open.Add(1) > int64(r.cfg.MaxStreams) {
 		r.open.Add(-1)
 		r.telemetry.ReceiverTokenTapExchangesUnobserved.Add(context.Background(), 1)
+		x.beginUnseen()
 		return x
 	}
 	x.decoding = &x.observed
@@ -75,6 +79,7 @@ func (x *exchange) answer(res *http.Response) error {
 	d := x.decoding
 	d.observe(func() {
 		d.answered.status, d.answered.contentType = res.StatusCode, res.Header.Get("Content-Type")
+		d.beginRequest()
 		head := llmstream.AnswerHead{
 			Path: d.asked.path, RawQuery: x.request.URL.RawQuery,
 			Status: res.StatusCode, ContentType: d.answered.contentType, Header: res.Header,
@@ -118,6 +123,7 @@ func (x *exchange) finish() {
 	if x.decoding != nil {
 		x.decoding.finish(x.forwarding)
 	}
+	x.unseen.end(liveness.Abandoned, liveness.Usage{})
 }
 
 // answerBody notes when the reads of an answer return. What a read returned is decoded when a later one begins, so

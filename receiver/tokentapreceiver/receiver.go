@@ -21,6 +21,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/dedup"
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
+	"github.com/tokenpulse/tokenpulse/internal/engines"
 	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/settings"
@@ -43,6 +44,7 @@ type tokenTapReceiver struct {
 	open      atomic.Int64 // observed exchanges
 	decodings sync.Map     // those exchanges, from *decoding to nothing
 	memory    *llmstream.Memory
+	engines   *engines.Watch // nil without liveness
 
 	server   *http.Server
 	bodies   httpguard.Bodies
@@ -77,6 +79,9 @@ func (r *tokenTapReceiver) Start(ctx context.Context, host component.Host) error
 	err := r.observe()
 	if err == nil {
 		r.routes, err = newRoutes(ctx, r.cfg, host.GetExtensions(), r.settings.TelemetrySettings)
+	}
+	if err == nil {
+		err = r.watchEngines(ctx, host)
 	}
 	if err == nil {
 		r.delivery.start()
@@ -148,6 +153,9 @@ func (r *tokenTapReceiver) Shutdown(ctx context.Context) error {
 	err := r.stopServer(ctx)
 	r.serving.Wait()
 	r.delivery.stop(ctx)
+	if r.engines != nil {
+		err = errors.Join(err, r.engines.Shutdown(ctx))
+	}
 	r.routes.closeIdle()
 	inprocess.OpenStreams.Remove(r)
 	inprocess.Endpoints.Remove(r)

@@ -29,6 +29,7 @@ type requestCopy struct {
 	bytes     []byte
 	truncated bool
 	taken     bool
+	passed    int64 // bytes of the body
 	ended     bool  // the body passed whole
 	broken    error // why the body cannot be read on
 
@@ -43,6 +44,7 @@ func (c *requestCopy) Read(p []byte) (int, error) {
 	n, err := c.ReadCloser.Read(p)
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
+	c.passed += int64(n)
 	switch err {
 	case nil:
 	case io.EOF:
@@ -116,6 +118,13 @@ func (c *requestCopy) state() (ended bool, broken error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	return c.ended || c.ReadCloser == nil, c.broken
+}
+
+// size returns how many bytes of the body have passed.
+func (c *requestCopy) size() int64 {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.passed
 }
 
 // take returns what has passed, and ends the copying.

@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/config/configmiddleware"
 	"go.opentelemetry.io/collector/extension/extensionmiddleware"
 
+	"github.com/tokenpulse/tokenpulse/internal/liveness"
 	"github.com/tokenpulse/tokenpulse/internal/settings"
 )
 
@@ -27,6 +28,8 @@ type route struct {
 	prefix   string
 	endpoint *url.URL
 	upstream http.RoundTripper
+	// engine judges the upstream. It is nil if it is not judged: liveness is off, or has no room.
+	engine *liveness.Engine
 	// credentials is set if the configuration adds headers to requests, which may hold a key.
 	credentials bool
 	// answered has the formats of recognised answers by the shared path that they came on (llmstream.RequestFacts).

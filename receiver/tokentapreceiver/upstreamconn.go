@@ -67,13 +67,21 @@ func (x *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
 	if x.copied.ReadCloser == nil {
 		return x.route.upstream.RoundTrip(req)
 	}
-	req = req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
+	trace := &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
 		x.connection.stop(&x.copied) // of an attempt before
 		x.copied.lift()
 		if x.connection = connectionOf(got.Conn); x.connection != nil {
 			x.connection.sending.Store(&x.copied)
 		}
-	}}))
+	}}
+	if x.route.engine != nil {
+		trace.WroteRequest = func(wrote httptrace.WroteRequestInfo) {
+			if wrote.Err == nil {
+				x.decoding.observe(x.decoding.beginRequest)
+			}
+		}
+	}
+	req = req.WithContext(httptrace.WithClientTrace(req.Context(), trace))
 	req.Body = &sentBody{req.Body, &x.copied}
 	return x.route.upstream.RoundTrip(req)
 }

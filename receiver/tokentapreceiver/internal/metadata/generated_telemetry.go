@@ -29,6 +29,7 @@ type TelemetryBuilder struct {
 	mu                                    sync.Mutex
 	registrations                         []metric.Registration
 	ReceiverTokenTapChunksDropped         metric.Int64Counter
+	ReceiverTokenTapEnginesUnjudged       metric.Int64Counter
 	ReceiverTokenTapExchangesCut          metric.Int64Counter
 	ReceiverTokenTapExchangesFinished     metric.Int64Counter
 	ReceiverTokenTapExchangesRejected     metric.Int64Counter
@@ -180,6 +181,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_receiver_token_tap_chunks_dropped",
 		metric.WithDescription("Chunks left out of the timeline because they exceed max_chunks_per_stream or max_memory_mib, or follow an event beyond max_event_bytes. They were forwarded. [Alpha]"),
 		metric.WithUnit("{chunk}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverTokenTapEnginesUnjudged, err = builder.meter.Int64Counter(
+		"otelcol_receiver_token_tap_engines_unjudged",
+		metric.WithDescription("Upstreams that are not judged, because max_engines was reached. [Alpha]"),
+		metric.WithUnit("{engine}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverTokenTapExchangesCut, err = builder.meter.Int64Counter(

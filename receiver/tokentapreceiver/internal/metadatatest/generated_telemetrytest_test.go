@@ -45,6 +45,7 @@ func TestSetupTelemetry(t *testing.T) {
 		return nil
 	}))
 	tb.ReceiverTokenTapChunksDropped.Add(context.Background(), 1)
+	tb.ReceiverTokenTapEnginesUnjudged.Add(context.Background(), 1)
 	tb.ReceiverTokenTapExchangesCut.Add(context.Background(), 1)
 	tb.ReceiverTokenTapExchangesFinished.Add(context.Background(), 1)
 	tb.ReceiverTokenTapExchangesRejected.Add(context.Background(), 1)
@@ -56,6 +57,9 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ReceiverTokenTapSpansDropped.Add(context.Background(), 1)
 	tb.ReceiverTokenTapUnparsed.Add(context.Background(), 1)
 	AssertEqualReceiverTokenTapChunksDropped(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverTokenTapEnginesUnjudged(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverTokenTapExchangesCut(t, testTel,
