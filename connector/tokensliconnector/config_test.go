@@ -51,7 +51,7 @@ func TestConfig_ReadsKeys(t *testing.T) {
 	require.Equal(t, dedup.Config{Horizon: time.Hour, MaxSpans: 1_000_000}, config.Publish.Shared.Deduplication)
 
 	require.Equal(t, []string{"user.id", "tenant.id"}, config.EventAttributes)
-	require.Equal(t, series.Selection{"tokenpulse.stalls": false, "tokenpulse.streams.open": false}, config.Publish.Shared.Selection())
+	require.Equal(t, series.Selection{"tokenpulse.stalls": false, "tokenpulse.streams.open": false, "tokenpulse.engine.state": false, "tokenpulse.engine.silence": false}, config.Publish.Shared.Selection())
 
 	_, err = load(t, "for_ever")
 	require.NoError(t, err)
@@ -72,7 +72,7 @@ func TestConfig_RejectsInvalidKeys(t *testing.T) {
 		"temporality_unknown":      "`temporality` is \"delta_only\"; choose cumulative or delta",
 		"objective_too_high":       "`objectives::0::objective` is 95",
 		"unknown_key":              "max_serise",
-		"metric_unknown":           "`metrics` has the unknown metric \"tokenpulse.ttft\"; valid names: tokenpulse.inter_chunk_latency,",
+		"metric_unknown":           "`metrics` has the unknown metric \"tokenpulse.ttft\"; valid names: tokenpulse.engine.silence,",
 		"metric_of_the_exporter":   "only the token_sli exporter has percentile gauges",
 		"event_attribute_text":     "`event_attributes` has \"gen_ai.input.messages\", which may hold text of prompts",
 		"event_attribute_ours":     "`event_attributes` has \"tokenpulse.slo.breached\", but events have the attributes of tokenpulse already",

@@ -112,7 +112,7 @@ func TestConfig_RejectsInvalidKeys(t *testing.T) {
 		"percentile_too_high":          "`percentiles` has 100; use 1 to below 100",
 		"percentile_fraction":          "`percentiles` has 0.99; use 1 to below 100, such as 99",
 		"percentile_twice":             "`percentiles` has 50 twice",
-		"metric_unknown":               "`metrics` has the unknown metric \"tokenpulse.ttft\"; valid names: tokenpulse.inter_chunk_latency,",
+		"metric_unknown":               "`metrics` has the unknown metric \"tokenpulse.ttft\"; valid names: tokenpulse.engine.silence,",
 		"metric_empty":                 "`enabled` is missing",
 		"metric_unknown_key":           "enabld",
 		"zero_for_negative":            "`zero_for` is -1s; use at least the scrape interval",

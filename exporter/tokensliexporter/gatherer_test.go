@@ -14,6 +14,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tokenpulse/tokenpulse/internal/engines"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/series"
@@ -208,6 +209,7 @@ func TestScrape_DefaultMetrics(t *testing.T) {
 
 func TestScrape_SwitchesEachMetric(t *testing.T) {
 	openInProcess(t, inprocess.OpenStream{Dimensions: []string{"chat", "openai", "m", "chat"}})
+	enginesInProcess(t, engines.Now())
 	shown := func(name string, enabled bool) map[string]*dto.MetricFamily {
 		h := start(t, func(c *Config) {
 			everyMetric(c)

@@ -18,8 +18,10 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/canary"
 	"github.com/tokenpulse/tokenpulse/internal/compare"
+	"github.com/tokenpulse/tokenpulse/internal/engines"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
+	"github.com/tokenpulse/tokenpulse/internal/liveness"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/publish"
@@ -38,6 +40,7 @@ func TestMetricsPage_IsUpToDate(t *testing.T) {
 		"counters":     metricTable(t, counterRows()),
 		"slos":         metricTable(t, sloRows()),
 		"open streams": metricTable(t, openStreamRows()),
+		"engines":      metricTable(t, engineRows()),
 		"comparisons":  metricTable(t, comparisonRows()),
 		"dimensions":   dimensionTable(t),
 		"label values": labelValueTable(),
@@ -55,6 +58,7 @@ func TestMetricsPage_LabelsMatchAScrape(t *testing.T) {
 	h.send(t, everyNumber(), withoutPace, with(map[string]any{"tokenpulse.outcome": "error"}))
 	seriesLabels := []string{"gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model", "service_name", "vantage"}
 	openInProcess(t, inprocess.OpenStream{Vantage: "gateway", Dimensions: []string{"chat", "openai", "m", "chat"}})
+	enginesInProcess(t, engines.Now())
 	families := h.families(t, protobuf)
 	for _, row := range allRows() {
 		name := prometheusName(t, row)
@@ -78,7 +82,7 @@ type metricRow struct {
 }
 
 func allRows() []metricRow {
-	return slices.Concat(histogramRows(), counterRows(), sloRows(), openStreamRows(), comparisonRows(), percentileRows())
+	return slices.Concat(histogramRows(), counterRows(), sloRows(), openStreamRows(), engineRows(), comparisonRows(), percentileRows())
 }
 
 // histogramRows has one row for the quantities that share a metric.
@@ -135,6 +139,13 @@ func sloRows() []metricRow {
 
 func openStreamRows() []metricRow {
 	return []metricRow{{series.StreamsOpen, dto.MetricType_GAUGE, []string{names.LabelPhase, names.LabelSilent}}}
+}
+
+func engineRows() []metricRow {
+	return []metricRow{
+		{series.EngineState, dto.MetricType_GAUGE, []string{names.LabelEngine, names.LabelState}},
+		{series.EngineSilence, dto.MetricType_GAUGE, []string{names.LabelEngine}},
+	}
 }
 
 func comparisonRows() []metricRow {
@@ -216,7 +227,7 @@ func dimensionTable(t *testing.T) string {
 }
 
 func labelValueTable() string {
-	var phases, types, verdicts, burnWindows, percentiles, windows []string
+	var phases, types, states, verdicts, burnWindows, percentiles, windows []string
 	for _, id := range numbers.Histograms {
 		phases = append(phases, id.Row().Phase)
 	}
@@ -226,6 +237,9 @@ func labelValueTable() string {
 	}
 	for v := range slo.Verdicts {
 		verdicts = append(verdicts, v.String())
+	}
+	for s := range liveness.States {
+		states = append(states, s.String())
 	}
 	for _, w := range slo.BurnWindows {
 		burnWindows = append(burnWindows, model.Duration(w).String())
@@ -248,6 +262,8 @@ func labelValueTable() string {
 		{names.LabelReason, quoted(names.UnmeasuredReasons[:])},
 		{names.LabelCause, quoted(names.FailureCauses[:])},
 		{names.LabelSilent, quoted(inprocess.OpenStreamBands[:])},
+		{names.LabelEngine, "host and port of an upstream of `token_tap`, or `service.instance.id`"},
+		{names.LabelState, quoted(states)},
 		{names.LabelSLO, "names from `slos` of `token_latency`, and " + quoted([]string{names.SLOAll})},
 		{names.LabelVerdict, quoted(verdicts) + "; of `compare`: " + quoted([]string{string(canary.Pass), string(canary.Fail), string(canary.Undecided)})},
 		{names.LabelPercentile, "`percentiles` of the exporter, by default " + quoted(percentiles)},

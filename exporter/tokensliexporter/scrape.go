@@ -55,6 +55,9 @@ func (s *scrape) Series(key string, _ time.Time) []*dto.LabelPair {
 // Standard implements keeper.Sink.
 func (s *scrape) Standard(key string, _ time.Time) []*dto.LabelPair { return s.labels(key, s.standard) }
 
+// NoSeries implements keeper.Sink.
+func (*scrape) NoSeries() []*dto.LabelPair { return nil }
+
 func (s *scrape) labels(key string, dimensions []string) []*dto.LabelPair {
 	of := series.LabelsOf(key)
 	if of.Overflow {

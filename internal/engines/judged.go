@@ -51,5 +51,5 @@ func text(name string, own, resource pcommon.Map) string {
 	return names.CleanLabel(v.AsString())
 }
 
-// Name returns the name of the engine at an address.
-func Name(host, port string) string { return net.JoinHostPort(host, port) }
+// Name returns the name of the engine at an address, which is a label.
+func Name(host, port string) string { return names.CleanLabel(net.JoinHostPort(host, port)) }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package inprocess holds what the components of one Collector process report to its live page, to its
-// log and to the gauge of open streams, because these cannot read it from spans and metrics. No request is
+// log and to the gauges of open streams and engines, because these cannot read it from spans and metrics. No request is
 // counted, judged or exported by it. Two Collectors in one process, as in tests, share the registries.
 //
 // A scrape, a flush or the page visits the open streams, so that nothing is added per token. Counters that

@@ -14,7 +14,9 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/dedup"
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
+	"github.com/tokenpulse/tokenpulse/internal/engines"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
+	"github.com/tokenpulse/tokenpulse/internal/liveness"
 	"github.com/tokenpulse/tokenpulse/internal/metricreader"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/openstreams"
@@ -54,6 +56,8 @@ type Settings struct {
 	Also []Saver
 	// OpenStreams returns the receivers whose open streams are counted. Nil means all of the process.
 	OpenStreams func() []inprocess.VisitOpenStreams
+	// Engines returns the engines whose states are reported. Nil means all of the process.
+	Engines func() []liveness.Status
 	// Delivered holds the requests whose events the next consumer has, or is nil. The
 	// keeper expires it.
 	Delivered *dedup.Set
@@ -82,6 +86,7 @@ type Keeper struct {
 	ofOutcome series.OutcomeDimensions // which error budgets leave out
 	points    *metricreader.Reader     // nil unless Settings.Points
 	open      *openstreams.Counter     // nil without an engine, or with the metric off
+	statuses  func() []liveness.Status // nil without an engine, or with its metrics off
 
 	logger    *zap.Logger
 	frequent  *zap.Logger // for what each round may repeat
@@ -139,6 +144,12 @@ func New(set Settings) (*Keeper, error) {
 			receivers = inprocess.OpenStreams.All
 		}
 		k.open = openstreams.New(&set.Config.Series, receivers)
+	}
+	if s := set.Config.Selection(); k.Engine != nil && (s.Has(names.EngineState) || s.Has(names.EngineSilence)) {
+		k.statuses = set.Engines
+		if k.statuses == nil {
+			k.statuses = engines.Statuses
+		}
 	}
 	if set.Points {
 		k.points = newPoints(set.Config, now)

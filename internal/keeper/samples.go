@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
+	"github.com/tokenpulse/tokenpulse/internal/liveness"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/openstreams"
@@ -21,6 +22,8 @@ type Sink[L any] interface {
 	Series(key string, began time.Time) L
 	// Standard is Series for a series of the metrics of conventions.
 	Standard(key string, began time.Time) L
+	// NoSeries returns no labels, for what is of no series.
+	NoSeries() L
 	// With returns the labels plus one, unless its value is empty.
 	With(labels L, name, value string) L
 	Counter(labels L, c *Counter)
@@ -54,7 +57,7 @@ type Histogram struct {
 
 // Collect passes the current samples to a sink: those of series in the order of their keys, those of
 // conventions likewise, then the gauges of objectives: its own, or those of the producers of its metrics.
-// Last come the open streams.
+// Last come the open streams and the engines.
 func Collect[L any](k *Keeper, now time.Time, sink Sink[L]) {
 	c := collector[L]{sink, k.settings.Config.Selection()}
 	k.Engine.Collect(now, c.series)
@@ -65,6 +68,11 @@ func Collect[L any](k *Keeper, now time.Time, sink Sink[L]) {
 	}
 	if k.open != nil && k.open.Collect(now, c.streams) {
 		k.doubts.Report(diagnostics.SeriesOverflow, diagnostics.Facts{Cases: 1}, "")
+	}
+	if k.statuses != nil {
+		for _, s := range k.statuses() {
+			c.engine(&s)
+		}
 	}
 }
 
@@ -152,4 +160,21 @@ func (c *collector[L]) gauge(g *slo.Gauge) {
 func (c *collector[L]) streams(s *openstreams.Sample) {
 	labels := c.sink.With(c.sink.Series(s.Key, time.Time{}), names.LabelPhase, s.Phase)
 	c.sink.Gauge(c.sink.With(labels, names.LabelSilent, s.Silent), &series.StreamsOpen, float64(s.Streams))
+}
+
+// engine passes on all states of an engine, so that a state that ended does not linger where samples are pushed.
+func (c *collector[L]) engine(s *liveness.Status) {
+	labels := c.sink.With(c.sink.NoSeries(), names.LabelEngine, s.Engine)
+	if c.selection.Has(names.EngineState) {
+		for state := range liveness.States {
+			value := 0.0
+			if state == s.State {
+				value = 1
+			}
+			c.sink.Gauge(c.sink.With(labels, names.LabelState, state.String()), &series.EngineState, value)
+		}
+	}
+	if c.selection.Has(names.EngineSilence) {
+		c.sink.Gauge(labels, &series.EngineSilence, s.Silence.Seconds())
+	}
 }

@@ -20,6 +20,9 @@ const (
 
 var stateNames = [...]string{"unknown", "down", "stuck", "idle", "slow", "producing"}
 
+// States is the number of states.
+const States = State(len(stateNames))
+
 func (s State) String() string { return stateNames[s] }
 
 // Reason of a verdict.

@@ -159,6 +159,10 @@ const (
 	RequestsFailed = "tokenpulse.requests.failed"
 	// StreamsOpen has the streams that have not ended.
 	StreamsOpen = "tokenpulse.streams.open"
+	// EngineState has the state of each engine that a receiver watches.
+	EngineState = "tokenpulse.engine.state"
+	// EngineSilence has how long each engine has sent no token, though requests wait for some.
+	EngineSilence = "tokenpulse.engine.silence"
 	// CompareVerdict has the verdict on two values of a dimension.
 	CompareVerdict = "tokenpulse.compare.verdict"
 	// SuffixPercentile makes the name of a histogram that of its percentile gauge.
@@ -188,6 +192,9 @@ const (
 	LabelCause = "cause"
 	// LabelSilent is a label of StreamsOpen, with a value of SilentBands.
 	LabelSilent = "silent"
+	// LabelEngine is a label of EngineState and EngineSilence, LabelState of EngineState.
+	LabelEngine = "engine"
+	LabelState  = "state"
 	// Labels of CompareVerdict, with LabelVerdict.
 	LabelDimension = "dimension"
 	LabelBaseline  = "baseline"

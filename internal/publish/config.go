@@ -39,14 +39,17 @@ const (
 	Delta Temporality = "delta"
 )
 
-// NewDefaultConfig returns the defaults. Open streams are off: the token_sli exporter has them, too.
+// NewDefaultConfig returns the defaults. Open streams and engines are off: the token_sli exporter has them, too.
 func NewDefaultConfig() Config {
 	c := Config{
 		Shared:        keeper.NewDefaultConfig(),
 		FlushInterval: 15 * time.Second,
 		Temporality:   Cumulative,
 	}
-	c.Shared.Metrics = map[string]keeper.Metric{names.StreamsOpen: {Enabled: false}}
+	c.Shared.Metrics = map[string]keeper.Metric{}
+	for _, name := range [...]string{names.StreamsOpen, names.EngineState, names.EngineSilence} {
+		c.Shared.Metrics[name] = keeper.Metric{Enabled: false}
+	}
 	return c
 }
 

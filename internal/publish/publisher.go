@@ -16,6 +16,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
+	"github.com/tokenpulse/tokenpulse/internal/liveness"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
@@ -34,6 +35,8 @@ type Settings struct {
 	Next consumer.Metrics
 	// OpenStreams is that of keeper.Settings.
 	OpenStreams func() []inprocess.VisitOpenStreams
+	// Engines is that of keeper.Settings.
+	Engines func() []liveness.Status
 	// Refused counts the batches that Next refused. Their data is sent again.
 	Refused metric.Int64Counter
 	// Now is the clock.
@@ -69,6 +72,7 @@ func New(set Settings) (*Publisher, error) {
 		Flush:     p.flush,
 
 		OpenStreams: set.OpenStreams,
+		Engines:     set.Engines,
 		Now:         set.Now,
 	})
 	return p, err

@@ -62,6 +62,9 @@ func (b *batch) Standard(key string, began time.Time) labels {
 	return l
 }
 
+// NoSeries implements keeper.Sink.
+func (*batch) NoSeries() labels { return labels{attributes: pcommon.NewMap()} }
+
 func (b *batch) labels(id seriesID, dimensions []string) labels {
 	of := series.LabelsOf(id.key)
 	l := labels{attributes: SeriesAttributes(dimensions, names.LabelVantage, &of)}

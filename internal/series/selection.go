@@ -27,7 +27,7 @@ var metricDefaults = func() map[string]bool {
 	for _, c := range Counters {
 		defaults[c.Name] = !c.Off
 	}
-	for _, m := range append(Gauges[:], Requests, SLORequests, StreamsOpen) {
+	for _, m := range append(Gauges[:], Requests, SLORequests, StreamsOpen, EngineState, EngineSilence) {
 		defaults[m.Name] = true
 	}
 	return defaults

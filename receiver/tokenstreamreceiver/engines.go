@@ -41,6 +41,14 @@ func watchEngines(cfg *engines.Config, store *assembly.Store, logger *zap.Logger
 	return watch
 }
 
+// ownEngines returns the engines of this receiver.
+func (r *tokenStreamReceiver) ownEngines() []liveness.Status {
+	if r.engines == nil {
+		return nil
+	}
+	return r.engines.Statuses()
+}
+
 // instanceOf returns the name of the instance that a stream is of, as it is in labels.
 func instanceOf(s *identity.Stream) *string {
 	resource, own := pcommon.NewMap(), pcommon.NewMap()

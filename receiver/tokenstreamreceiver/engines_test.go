@@ -18,6 +18,8 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/engines"
+	"github.com/tokenpulse/tokenpulse/internal/keeper"
+	"github.com/tokenpulse/tokenpulse/internal/publish"
 	"github.com/tokenpulse/tokenpulse/internal/storagetest"
 )
 
@@ -143,4 +145,48 @@ func TestLiveness_IsOffByDefault(t *testing.T) {
 	require.Nil(t, b.engines)
 	require.Equal(t, 200, b.lines(t, startWith("1", at(0), instance("a"))).status)
 	require.Empty(t, states())
+}
+
+// The receiver publishes its own engines, if the metrics are on.
+func TestMetricsPipeline_PublishesItsEngines(t *testing.T) {
+	other := start(t, withLiveness)
+	require.Equal(t, 200, other.lines(t, startWith("other", at(0), instance("of-another-receiver"))).status)
+	for name, want := range map[string]string{"on": "1", "off by default": ""} {
+		t.Run(name, func(t *testing.T) {
+			p := inMetricsPipeline(t, nil, withLiveness, func(c *Config) {
+				series := publish.NewDefaultConfig()
+				series.FlushInterval = 10 * time.Millisecond
+				if want != "" {
+					series.Shared.Metrics["tokenpulse.engine.state"] = keeper.Metric{Enabled: true}
+				}
+				c.Series = configoptional.Some(series)
+			})
+			p.start(t)
+			require.Equal(t, 200, p.lines(t, startWith("1", at(0), instance("wedged")), chunkLine("1", time.Second)).status)
+			requireState(t, "wedged", "stuck")
+			p.lines(t, startLine("ended"), endLine("ended"))
+			eventually(t, func() bool { return len(p.requests()) > 0 }, "nothing is flushed")
+			p.metrics.Reset()
+			eventually(t, func() bool { return len(p.metrics.AllMetrics()) > 0 }, "nothing is flushed")
+			got := map[string]string{}
+			for _, m := range p.metrics.AllMetrics()[0].ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
+				if m.Name() != "tokenpulse.engine.state" {
+					continue
+				}
+				for _, point := range m.Gauge().DataPoints().All() {
+					require.Equal(t, 2, point.Attributes().Len())
+					engine, _ := point.Attributes().Get("engine")
+					state, _ := point.Attributes().Get("state")
+					got[engine.Str()+" "+state.Str()] = fmt.Sprint(point.DoubleValue())
+				}
+			}
+			if want == "" {
+				require.Empty(t, got)
+				return
+			}
+			require.Equal(t, map[string]string{
+				"wedged producing": "0", "wedged idle": "0", "wedged slow": "0", "wedged stuck": want, "wedged down": "0", "wedged unknown": "0",
+			}, got)
+		})
+	}
 }

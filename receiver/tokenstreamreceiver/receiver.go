@@ -131,6 +131,7 @@ func (r *tokenStreamReceiver) sendMetrics(next consumer.Metrics) error {
 		Now:       time.Now,
 
 		OpenStreams:        func() []inprocess.VisitOpenStreams { return []inprocess.VisitOpenStreams{r.open.visit} },
+		Engines:            r.ownEngines,
 		MaxSeriesPerClient: httpguard.ShareOf(config.Shared.Series.MaxSeries, r.cfg.MaxSharePerClient),
 	})
 	if err != nil {
