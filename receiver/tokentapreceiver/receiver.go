@@ -27,6 +27,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/settings"
 	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/llmstream"
 	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/metadata"
+	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/readiness"
 )
 
 // tokenTapReceiver forwards exchanges between clients and LLM services, and sends a span of
@@ -45,6 +46,7 @@ type tokenTapReceiver struct {
 	decodings sync.Map     // those exchanges, from *decoding to nothing
 	memory    *llmstream.Memory
 	engines   *engines.Watch // nil without liveness
+	readiness *readiness.Server
 
 	server   *http.Server
 	bodies   httpguard.Bodies
@@ -82,6 +84,9 @@ func (r *tokenTapReceiver) Start(ctx context.Context, host component.Host) error
 	}
 	if err == nil {
 		err = r.watchEngines(ctx, host)
+	}
+	if err == nil {
+		err = r.serveReadiness(ctx, host)
 	}
 	if err == nil {
 		r.delivery.start()
@@ -150,7 +155,7 @@ const exchangeTimeout = 5 * time.Second
 // Shutdown lets exchanges in progress finish for a short time and cuts the others, whose
 // spans are incomplete. Queued spans are sent until ctx ends.
 func (r *tokenTapReceiver) Shutdown(ctx context.Context) error {
-	err := r.stopServer(ctx)
+	err := errors.Join(r.readiness.Shutdown(ctx), r.stopServer(ctx))
 	r.serving.Wait()
 	r.delivery.stop(ctx)
 	if r.engines != nil {

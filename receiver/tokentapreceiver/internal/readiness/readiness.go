@@ -31,8 +31,8 @@ type readiness struct {
 	logger *zap.Logger // once a minute per message
 }
 
-// Handler returns the handler for the engines of a receiver.
-func Handler(watch *engines.Watch, logger *zap.Logger) http.Handler {
+// newHandler returns the handler for the engines of a receiver.
+func newHandler(watch *engines.Watch, logger *zap.Logger) http.Handler {
 	return (&readiness{watch, engines.Now, diagnostics.OnceAMinute(logger)}).handler()
 }
 
