@@ -3,6 +3,8 @@
 
 package tokentapreceiver
 
+import "time"
+
 // arrival is what a read returned, until it is decoded.
 type arrival struct {
 	bytes []byte
@@ -16,16 +18,25 @@ type arrival struct {
 type backlog struct {
 	reads [maxBacklog]arrival
 	count int
-	bytes int // of the buffer that they take
+	bytes int   // of the buffer that they take
+	last  int64 // when the last read returned
 }
 
 // maxBacklog is the number of reads that wait. Their bytes take up to half of the buffer.
 const maxBacklog = 8
 
-// add copies a read to the end of the buffer, and reports whether there was room.
-func (a *backlog) add(read arrival, buffer []byte) bool {
-	bytes := a.bytes + len(read.bytes)
-	if a.count == len(a.reads) || bytes > len(buffer)/2 {
+// maxWait is how long reads of a judged engine wait: it must not seem silent. A stream that is slower does not wait at all.
+const maxWait = 200 * time.Millisecond
+
+// add copies a read to the end of the buffer, and reports whether there was room, and time if the engine is judged.
+func (a *backlog) add(read arrival, buffer []byte, judged bool) bool {
+	bytes, first := a.bytes+len(read.bytes), a.last
+	if a.count > 0 {
+		first = a.reads[0].at
+	}
+	a.last = read.at
+	late := judged && read.at-first > int64(maxWait)
+	if late || a.count == len(a.reads) || bytes > len(buffer)/2 {
 		return false
 	}
 	kept := buffer[len(buffer)-bytes:][:copy(buffer[len(buffer)-bytes:], read.bytes)]

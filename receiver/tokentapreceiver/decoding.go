@@ -5,6 +5,7 @@ package tokentapreceiver
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/tokenpulse/tokenpulse/internal/engines"
@@ -23,6 +24,8 @@ type decoding struct {
 	start    time.Time
 	expiry   *time.Timer
 	memory   llmstream.Account
+	// forwards is when the read returned that is being forwarded, like call.start, or 0. It is kept for judged engines.
+	forwards atomic.Int64
 
 	guard
 	backlog  backlog
@@ -91,10 +94,13 @@ func (d *decoding) readRequest() {
 // that may be read into now.
 func (d *decoding) keep(read arrival, p []byte) (rest []byte) {
 	rest = p
+	if d.route.engine != nil {
+		d.forwards.Store(0)
+	}
 	d.observe(func() {
 		if len(read.bytes) > 0 {
 			d.readRequest() // which releases its copy
-			if d.stopped || !d.backlog.add(read, p) {
+			if d.stopped || !d.backlog.add(read, p, d.route.engine != nil) {
 				d.decode()
 				d.write(read)
 			}

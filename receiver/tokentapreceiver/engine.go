@@ -54,8 +54,7 @@ type engineRequest struct {
 
 // beginRequest notes that the engine has the whole request, or that it answers. A client that uploads slowly does not blame it.
 func (d *decoding) beginRequest() {
-	engine, r := d.route.engine, &d.request
-	if engine == nil || r.open != nil {
+	if d.route.engine == nil || d.request.open != nil {
 		return
 	}
 	if whole, _ := d.asked.copied.state(); whole {
@@ -65,9 +64,15 @@ func (d *decoding) beginRequest() {
 	if !d.generates(&nothing) {
 		return
 	}
-	r.offset = int64(engines.At(d.start)) - d.start.UnixNano()
-	r.witness = d.isWitness(&nothing)
-	r.open = engine.Begin(engines.Now(), d.asked.copied.size(), r.witness)
+	d.openRequest(d.isWitness(&nothing))
+}
+
+func (d *decoding) openRequest(witness bool) {
+	d.request = engineRequest{
+		open:    d.route.engine.Begin(engines.Now(), d.asked.copied.size(), witness),
+		witness: witness,
+		offset:  int64(engines.At(d.start)) - d.start.UnixNano(),
+	}
 }
 
 // beginUnseen begins the request of an exchange that is only forwarded. While it is open, the engine is never stuck.
@@ -101,6 +106,7 @@ func (d *decoding) endRequest(o *llmstream.Observation) {
 	switch {
 	case engine == nil || !d.generates(o):
 	case r.open != nil:
+		d.route.habits.learn(&d.asked.facts, o)
 		r.end(d.requestOutcome(o), usageOf(o))
 	case d.call.lastToken != 0: // only the answer showed that it was a request to a model
 		engine.Produced(engines.Now())

@@ -51,6 +51,9 @@ type scripted struct {
 	say   chan string // of the last request; empty text ends the answer
 }
 
+// unknownEncoding is text in an encoding that the tap does not know.
+const unknownEncoding = "x-encoded"
+
 func startScripted(t *testing.T, change ...func(*Config)) *scripted {
 	t.Helper()
 	s := &scripted{asked: make(chan *http.Request, 100), say: make(chan string)}
@@ -70,6 +73,9 @@ func startScripted(t *testing.T, change ...func(*Config)) *scripted {
 				}
 				if w.Header().Get("Content-Type") == "" {
 					w.Header().Set("Content-Type", "text/event-stream")
+				}
+				if text == unknownEncoding {
+					w.Header().Set("Content-Encoding", unknownEncoding)
 				}
 				_, _ = io.WriteString(w, text)
 				_ = http.NewResponseController(w).Flush()
@@ -98,6 +104,13 @@ func (s *scripted) open(path, body string) {
 // produce lets the engine answer a request, so that it is known to produce tokens.
 func (s *scripted) produce() {
 	s.t.Helper()
+	s.answer()
+	require.Eventually(s.t, func() bool { return s.after(0).State == liveness.Idle }, time.Minute, time.Millisecond)
+}
+
+// answer lets the engine answer a request at once.
+func (s *scripted) answer() {
+	s.t.Helper()
 	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.url+chatPath, strings.NewReader(chatRequest))
 	require.NoError(s.t, err)
 	request.Header.Set("Accept", "text/event-stream")
@@ -107,7 +120,6 @@ func (s *scripted) produce() {
 	require.NoError(s.t, err)
 	require.NoError(s.t, response.Body.Close())
 	<-s.asked
-	require.Eventually(s.t, func() bool { return s.after(0).State == liveness.Idle }, time.Minute, time.Millisecond)
 }
 
 // hear says text, and waits until its tokens are known.
@@ -299,11 +311,11 @@ func TestEngine_MistakesOfTheConfigurationAreNotDown(t *testing.T) {
 		"no HTTP":               strings.Replace(untrusted.URL, "https:", "http:", 1),
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := startAt(t, consumertest.NewNop(), withLiveness, func(cfg *Config) { cfg.Upstream.Endpoint = endpoint })
+			p := startAt(t, new(consumertest.TracesSink), withLiveness, func(cfg *Config) { cfg.Upstream.Endpoint = endpoint })
 			for range 5 {
-				p.post(chatPath, chatRequest)
+				_ = p.open(chatPath, chatRequest).Body.Close()
 			}
-			time.Sleep(10 * time.Millisecond)
+			p.spansAfter(5)
 			p.requireVerdict(0, liveness.Unknown, liveness.NeverToken)
 		})
 	}

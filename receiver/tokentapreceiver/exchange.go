@@ -140,6 +140,9 @@ func (b *answerBody) Read(p []byte) (int, error) {
 	rest := x.decoding.keep(x.pending, p)
 	n, err := b.ReadCloser.Read(rest)
 	x.pending = arrival{rest[:n], x.decoding.now()}
+	if x.route.engine != nil {
+		x.decoding.forwards.Store(x.pending.at)
+	}
 	x.received = x.received || n > 0
 	switch err {
 	case nil:

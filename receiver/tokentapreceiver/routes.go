@@ -30,6 +30,7 @@ type route struct {
 	upstream http.RoundTripper
 	// engine judges the upstream. It is nil if it is not judged: liveness is off, or has no room.
 	engine *liveness.Engine
+	habits habits
 	// credentials is set if the configuration adds headers to requests, which may hold a key.
 	credentials bool
 	// answered has the formats of recognised answers by the shared path that they came on (llmstream.RequestFacts).

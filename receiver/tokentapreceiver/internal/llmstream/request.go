@@ -32,6 +32,7 @@ type RequestFacts struct {
 	Background bool
 	// NoTokens is set for a request that asks for an answer without tokens, such as one that warms a cache.
 	NoTokens bool
+	Pauses   Pauses
 }
 
 // RequestOf reads a request. The body may be cut: what was read of it counts.
@@ -51,7 +52,7 @@ func RequestOf(path, rawQuery string, body []byte) RequestFacts {
 	} else {
 		f.Stream = b.stream.isTrue() && !i.unary
 	}
-	f.NoTokens, f.Background = b.noTokens, b.background
+	f.NoTokens, f.Background, f.Pauses = b.noTokens, b.background, b.pauses
 	return f
 }
 
@@ -63,6 +64,7 @@ type bodyFacts struct {
 	// background is the member of that name.
 	background bool
 	members    []string // those of formatMembers
+	pauses     Pauses
 }
 
 // formatMembers are the members by which answerFormat.asks knows a format.
@@ -76,7 +78,7 @@ func requestBody(body []byte) (b bodyFacts) {
 	if len(body) == 0 { // not yet
 		return b
 	}
-	d := jsontext.NewDecoder(bytes.NewReader(body), lenient...)
+	d := jsontext.NewDecoder(bytes.NewBuffer(body), lenient...)
 	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
 		return b
 	}
@@ -89,9 +91,13 @@ func requestBody(body []byte) (b bodyFacts) {
 		if formatMembers[name] {
 			b.members = append(b.members, name)
 		}
+		pauses := pauseMembers[name]
 		switch name {
 		case "model", "model_id", "stream", "parameters", "generate", "background", "max_tokens", "max_output_tokens", "max_completion_tokens", "max_new_tokens", "n_predict":
 		default:
+			if pauses != nil {
+				break
+			}
 			if d.SkipValue() != nil {
 				return b
 			}
@@ -100,6 +106,10 @@ func requestBody(body []byte) (b bodyFacts) {
 		raw, err := d.ReadValue()
 		if err != nil {
 			return b
+		}
+		if pauses != nil {
+			pauses(&b.pauses, value(raw))
+			continue
 		}
 		switch v := value(raw); name {
 		case "stream":
