@@ -54,10 +54,11 @@ const tenantAttribute = "tenant.id"
 func (d *decoding) client() uint64 {
 	request := d.asked.request
 	host, _, _ := net.SplitHostPort(request.RemoteAddr)
-	for header, attribute := range d.receiver.cfg.AttributesFromHeaders {
+	sum := maphash.String(clientSeed, host)
+	for header, attribute := range d.receiver.cfg.AttributesFromHeaders { // in any order
 		if attribute == tenantAttribute {
-			host += "\x00" + request.Header.Get(header)
+			sum += maphash.String(clientSeed, request.Header.Get(header))
 		}
 	}
-	return maphash.String(clientSeed, host)
+	return sum
 }
