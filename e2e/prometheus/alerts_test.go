@@ -19,14 +19,14 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
-// The expected alerts of the rules are in examples/prometheus/rules_test.yaml.
+// The expected alerts of the rules are in examples/prometheus/rules_test.yaml, and engines_test.yaml in smaller steps.
 func TestPrometheusExample_IsValidAndRaisesTheExpectedAlerts(t *testing.T) {
 	t.Parallel()
 	tool := testenv.Program(t, "promtool")
 	for name, args := range map[string][]string{
 		"rules are valid":   {"check", "rules", prometheusExample(t, "rules.yaml")},
 		"config is valid":   {"check", "config", prometheusExample(t, "prometheus.yaml")},
-		"alerts are raised": {"test", "rules", prometheusExample(t, "rules_test.yaml")},
+		"alerts are raised": {"test", "rules", prometheusExample(t, "rules_test.yaml"), prometheusExample(t, "engines_test.yaml")},
 	} {
 		t.Run(name, func(t *testing.T) { collector.Run(t, tool, args...) })
 	}

@@ -86,7 +86,7 @@ scrape_configs:
 func TestPrometheus3_ExampleIsValidAndRaisesTheExpectedAlerts(t *testing.T) {
 	tool := collector.Built(t, "prometheus/3.14/promtool")
 	collector.Run(t, tool, "check", "config", prometheusExample(t, "prometheus.yaml"))
-	collector.Run(t, tool, "test", "rules", prometheusExample(t, "rules_test.yaml"))
+	collector.Run(t, tool, "test", "rules", prometheusExample(t, "rules_test.yaml"), prometheusExample(t, "engines_test.yaml"))
 }
 
 // With the flags of the example, 3.14 stores classic buckets. With native and classic ones, each
