@@ -23,8 +23,8 @@ type saved struct {
 }
 
 type savedClass struct {
-	Count, Samples   uint64
-	Wait, Turn, Peak float64
+	Count, Samples uint64
+	Turn, Peak     float64
 }
 
 type savedWake struct {
@@ -47,7 +47,7 @@ func (e *Engine) AppendBinary(dst []byte, now time.Duration) []byte {
 	if learned, ok := e.estimator.(*prompts); ok {
 		for i := range learned.classes {
 			c := &learned.classes[i]
-			s.Classes[i] = savedClass{c.count, c.samples, float64(c.wait), float64(c.turn), c.decayed(now)}
+			s.Classes[i] = savedClass{c.count, c.samples, float64(c.turn), c.decayed(now)}
 		}
 	}
 	for i, w := range e.wake.seen {
@@ -75,7 +75,7 @@ func (e *Engine) Restore(encoded []byte, now time.Duration) error {
 	for i, c := range s.Classes {
 		learned.classes[i] = class{
 			count: c.Count, samples: c.Samples, sampled: now - spacing,
-			wait: percentile(c.Wait), turn: percentile(c.Turn), peak: c.Peak, peakAge: now,
+			turn: percentile(c.Turn), peak: c.Peak, peakAge: now,
 		}
 	}
 	e.mu.Lock()
@@ -91,7 +91,7 @@ func (e *Engine) Restore(encoded []byte, now time.Duration) error {
 func (s *saved) valid() bool {
 	ok := within(s.Ended, 0, maxOpen*1e6) && within(s.Ratio, 0, 1e9)
 	for _, c := range s.Classes {
-		ok = ok && within(c.Wait, -100, 100) && within(c.Turn, -100, 100) && within(c.Peak, 0, 1e9)
+		ok = ok && within(c.Turn, -100, 100) && within(c.Peak, 0, 1e9)
 	}
 	for _, w := range s.Wakes {
 		ok = ok && w.Idle >= 0 && w.Longest >= 0

@@ -212,8 +212,10 @@ func (e *Engine) firstToken(now time.Duration, r *Request) {
 func (e *Engine) learnFirst(now time.Duration, r *Request) {
 	v := e.view(now)
 	r.first = sample{
-		size: r.size, wait: now - r.begin, turn: now - max(r.begin, r.turn),
-		largest: max(v.largest, e.abandoned.largest), silence: v.silence - e.abandoned.waited,
+		size: r.size, wait: now - r.begin, turn: now - max(r.begin, r.turn), largest: v.largest, silence: v.silence - e.abandoned.waited,
+	}
+	if v.decoding == 0 { // the turn may have begun with the answers of others, which are over
+		r.first.turn = min(r.first.turn, r.first.silence)
 	}
 	if !e.tokens {
 		return

@@ -13,9 +13,9 @@ import (
 type sample struct {
 	size     int64         // bytes of the request's body
 	uncached float64       // share of the prompt that no prefix cache had; 1 if not reported
-	wait     time.Duration // from the request to its first token
-	turn     time.Duration // the same, but from the last first token of a request that began earlier
-	largest  int64         // bytes of the largest prompt that waited when this first token came
+	wait     time.Duration // from the request to its first token: an estimator of waits is useless, because of queues
+	turn     time.Duration // from the request, or a later first token of one that began earlier, to its first token
+	largest  int64         // bytes of the largest open prompt when this first token came
 	silence  time.Duration // time without a token of any stream before the first token
 }
 
@@ -37,20 +37,19 @@ const (
 	growth = 2
 	// halfLife of a peak.
 	halfLife = 12 * time.Hour
-	// spacing of the samples that a class learns from, so that an hour of queues does not outvote a day.
+	// spacing of the samples that a known class learns from, so that an hour of queues does not outvote a day.
 	spacing = 20 * time.Second
-	// lowQuantile of waits, which queues lengthen: most engines are without a queue for a quarter of the time.
-	lowQuantile = 0.25
-	// highQuantile of turns, which prompts that share a prefill shorten.
+	// highQuantile of turns, which caches and prompts that share a prefill shorten.
 	highQuantile = 0.9
+	// few samples have no quantile: their largest one holds.
+	few = 10
 )
 
 // class is what is known about prompts of similar size. Rates are in seconds per byte.
 type class struct {
 	count   uint64        // first tokens of prompts in the class
-	samples uint64        // in waits and turns
+	samples uint64        // in turn
 	sampled time.Duration // time of the last sample
-	wait    percentile    // of waits by uncached bytes
 	turn    percentile    // of turns by uncached bytes
 	peak    float64       // largest silence by bytes, which decays
 	peakAge time.Duration // time of the peak's last change
@@ -62,10 +61,13 @@ type percentile float64
 // step of the logarithm to base 2.
 const step = 0.2
 
-func (p *percentile) add(rate, quantile float64, first bool) {
+// add follows the quantile after the first samples, before which samples were added.
+func (p *percentile) add(rate, quantile float64, before uint64) {
 	switch x := percentile(math.Log2(rate)); {
-	case first:
+	case before == 0:
 		*p = x
+	case before < few:
+		*p = max(*p, x)
 	case x > *p:
 		*p += percentile(step * quantile)
 	default:
@@ -77,10 +79,9 @@ func (p percentile) rate() float64 { return math.Exp2(float64(p)) }
 
 // prompts is the estimator. A prompt silences an engine for at most its prefill. Two things show how long that is:
 //
-//   - The wait for the first token is the prefill and the queue before it. A low quantile of waits has little queue, a
-//     high quantile of turns, in which earlier requests were already served, has none of theirs. The smaller one holds. Both
-//     also know prompts during whose prefill other streams have tokens, before one silences the engine alone.
-//   - The longest silences, which also know caches that are not reported, and prompts that are prefilled together.
+//   - A high quantile of turns, which begin when earlier requests have their first token. They also know prompts during
+//     whose prefill other streams have tokens, before one silences the engine alone.
+//   - The longest silences, which also know prompts that are prefilled together, or again after a preemption.
 //
 // The larger of these two holds.
 type prompts struct {
@@ -109,12 +110,11 @@ func (p *prompts) silent(now time.Duration, s sample) {
 
 func (p *prompts) served(now time.Duration, s sample) {
 	c := &p.classes[classOf(s.size)]
-	if s.turn <= 0 || s.uncached < 0.5 || c.samples > 0 && now-c.sampled < spacing {
+	if s.turn <= 0 || s.uncached < 0.5 || c.samples >= enough && now-c.sampled < spacing {
 		return // a mostly cached prompt says nothing about a prefill
 	}
 	bytes := float64(max(s.size, 1)) * s.uncached
-	c.wait.add(s.wait.Seconds()/bytes, lowQuantile, c.samples == 0)
-	c.turn.add(s.turn.Seconds()/bytes, highQuantile, c.samples == 0)
+	c.turn.add(s.turn.Seconds()/bytes, highQuantile, c.samples)
 	c.samples, c.sampled = c.samples+1, now
 }
 
@@ -160,8 +160,7 @@ func (p *prompts) floor(now time.Duration, below int) (most float64) {
 }
 
 func (c *class) rate(now time.Duration) float64 {
-	rate := c.decayed(now)
-	return max(rate, min(c.wait.rate(), c.turn.rate()))
+	return max(c.decayed(now), c.turn.rate())
 }
 
 func (c *class) decayed(now time.Duration) float64 {

@@ -83,3 +83,114 @@ func TestEstimator_OthersAreWorse(t *testing.T) {
 		require.True(t, alarms[i+1] > 0 || soon[i+1] <= soon[0]-2, names[i+1])
 	}
 }
+
+// learned returns an estimator after samples of 10,000 bytes with these turns in seconds, one in a minute, and the time.
+func learned(turns ...float64) (*prompts, time.Duration) {
+	p, now := new(prompts), time.Duration(0)
+	for _, turn := range turns {
+		now += time.Minute
+		p.served(now, sample{size: 10_000, uncached: 1, turn: duration(turn)})
+	}
+	return p, now
+}
+
+func expected(t *testing.T, p *prompts, now time.Duration, size int64) float64 {
+	t.Helper()
+	silence, ok := p.expect(now, size)
+	require.True(t, ok)
+	return silence.Seconds()
+}
+
+// With a cache that is not reported, the first uncached prompt takes much longer than those before it.
+func TestEstimate_LargestOfTheFirstTenTurns(t *testing.T) {
+	p, now := learned(0.1, 0.1, 2, 0.1, 0.1, 0.1)
+	require.InDelta(t, 2, expected(t, p, now, 10_000), 0.1) // less what three samples lower it by
+	p, now = learned(0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 2, 0.1)
+	require.InDelta(t, 2, expected(t, p, now, 10_000), 0.05)
+	p, now = learned(0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 2)
+	require.InDelta(t, 0.113, expected(t, p, now, 10_000), 0.002, "2 to the power of 0.2 × 0.9 times 0.1")
+}
+
+func TestEstimate_FollowsThe90thPercentile(t *testing.T) {
+	var turns []float64
+	for i := range 2000 {
+		turns = append(turns, float64(1+i*7%20)) // 1 to 20
+	}
+	p, now := learned(turns...)
+	require.InDelta(t, 18, expected(t, p, now, 10_000), 2)
+}
+
+func TestEstimate_FallsWhenTheEngineBecomesFaster(t *testing.T) {
+	turns := []float64{8, 8, 8}
+	for range 400 {
+		turns = append(turns, 1)
+	}
+	p, now := learned(turns...)
+	require.InDelta(t, 1, expected(t, p, now, 10_000), 0.15)
+}
+
+func TestEstimate_UnknownBeforeThreeSamples(t *testing.T) {
+	p, now := learned(1, 1)
+	_, ok := p.expect(now, 10_000)
+	require.False(t, ok)
+	p, now = learned(1, 1, 1)
+	expected(t, p, now, 10_000)
+}
+
+// 10,000 bytes take 1 s: their class is from 8 KiB to 16 KiB.
+func TestEstimate_OtherSizes(t *testing.T) {
+	p, now := learned(1, 1, 1)
+	require.InDelta(t, 1.2, expected(t, p, now, 12_000), 0.01, "the same class")
+	require.InDelta(t, 0.1, expected(t, p, now, 1000), 0.01, "smaller than what is known")
+	require.InDelta(t, 40_000./10_000*40_000/16_384, expected(t, p, now, 40_000), 0.1, "larger: with the square, from the end of the known class")
+	for range 3 {
+		now += time.Minute
+		p.served(now, sample{size: 20_000, uncached: 1, turn: duration(0.1)})
+	}
+	require.InDelta(t, 8192./10_000, expected(t, p, now, 20_000), 0.01, "no less than smaller prompts")
+}
+
+func TestEstimate_CountsUncachedBytes(t *testing.T) {
+	p, now := new(prompts), time.Duration(0)
+	for _, cached := range []float64{0.4, 0.4, 0.4, 0.9, 0.9, 0.9} {
+		now += time.Minute
+		p.served(now, sample{size: 10_000, uncached: 1 - cached, turn: duration(0.6)})
+	}
+	require.InDelta(t, 1, expected(t, p, now, 10_000), 0.01, "mostly cached ones teach nothing")
+}
+
+// An hour of samples in a burst would outvote a day.
+func TestEstimate_OneSampleIn20Seconds(t *testing.T) {
+	p, now := learned(1, 1, 1)
+	for i := range 1000 {
+		p.served(now+time.Duration(i)*19*time.Millisecond, sample{size: 10_000, uncached: 1, turn: duration(50)})
+	}
+	require.InDelta(t, 1, expected(t, p, now, 10_000), 0.01)
+	p.served(now+20*time.Second, sample{size: 10_000, uncached: 1, turn: duration(50)})
+	require.InDelta(t, 50, expected(t, p, now+20*time.Second, 10_000), 0.01)
+}
+
+func TestEstimate_LongestSilenceDoublesAtMostAndIsHalvedIn12Hours(t *testing.T) {
+	p, now := learned(1, 1, 1)
+	silence := func(s float64) { p.silent(now, sample{size: 10_000, largest: 10_000, silence: duration(s)}) }
+	silence(1.5)
+	require.InDelta(t, 1.5, expected(t, p, now, 10_000), 0.01)
+	silence(100)
+	require.InDelta(t, 3, expected(t, p, now, 10_000), 0.01)
+	silence(2)
+	require.InDelta(t, 3, expected(t, p, now, 10_000), 0.01)
+	require.InDelta(t, 1.5, expected(t, p, now+12*time.Hour, 10_000), 0.01)
+	now += 12 * time.Hour
+	silence(2)
+	require.InDelta(t, 2, expected(t, p, now, 10_000), 0.01, "longer than what is left of it")
+	require.InDelta(t, 1, expected(t, p, now+48*time.Hour, 10_000), 0.01, "turns do not decay")
+}
+
+func TestEstimate_SilenceIsOfTheLargestPrompt(t *testing.T) {
+	p, now := learned(1, 1, 1)
+	p.silent(now, sample{size: 500, largest: 10_000, silence: duration(2)})
+	require.InDelta(t, 2, expected(t, p, now, 10_000), 0.01)
+	require.Zero(t, p.seen(), "first tokens of other sizes")
+	p.silent(now, sample{size: 10_000, largest: 10_000})
+	require.EqualValues(t, 1, p.seen())
+}

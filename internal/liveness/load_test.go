@@ -63,6 +63,7 @@ type load struct {
 	patience      float64
 	burstEvery    float64
 	bytesPerToken float64
+	shares        []float64 // of the engine's capacity, of which an episode has one
 	// of the episode
 	until, scale, code float64
 	rate               float64
@@ -83,6 +84,7 @@ func newLoad(services [2][]recorded, r *rand.Rand, m *machine) *load {
 	l.bytesPerToken = 3 + 2*r.Float64()
 	l.burstEvery = []float64{math.Inf(1), 900, 3600, 4 * 3600}[r.IntN(4)]
 	l.burst = l.ExpFloat64() * l.burstEvery
+	l.shares = []float64{0, 0.002, 0.02, 0.1, 0.3, 0.6, 0.9, 1.2}
 	l.episode(0)
 	return l
 }
@@ -91,7 +93,7 @@ func (l *load) episode(at float64) {
 	l.at, l.until = at, at+60+l.ExpFloat64()*2400
 	l.code = []float64{0, 0.1, 0.5, 1}[l.IntN(4)]
 	l.scale = math.Exp(l.Float64()*2 - 0.7) // 0.5 to 3.7
-	share := []float64{0, 0.002, 0.02, 0.1, 0.3, 0.6, 0.9, 1.2}[l.IntN(8)]
+	share := l.shares[l.IntN(len(l.shares))]
 	if share > 1 {
 		l.until = min(l.until, at+1200)
 	}

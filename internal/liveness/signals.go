@@ -43,14 +43,16 @@ func (w *wake) learn(silence time.Duration) {
 	s.longest = max(silence, s.longest-s.longest/100)
 }
 
-// expect returns the additional time: the longest after any sleep, since the sleep after which an engine unloads
-// its model is not known. It is known once sleeps as long as the last one were seen.
+// expect returns the additional time: the longest after a sleep of any class up to the first one with sleeps as
+// long as this one. It is not known before such sleeps were seen.
 func (w *wake) expect() (most time.Duration, known bool) {
-	for _, s := range w.seen {
+	for i, s := range w.seen {
 		most = max(most, s.longest)
-		known = known || s.idle >= w.idle && s.count >= enough
+		if i >= w.after && s.idle >= w.idle && s.count >= enough {
+			return most, true
+		}
 	}
-	return most, known
+	return most, false
 }
 
 // unlearnedEnds is assumed before the phase has learned.

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 var (
@@ -222,6 +224,29 @@ func TestSimulate(t *testing.T) {
 	}
 	fmt.Fprintf(&b, "\none stream hangs: in the evidence %s, stuck %s\n", share(hung, len(hangs)), share(stuck, len(hangs)))
 	fmt.Println(b.String())
+}
+
+// A busy engine gets a prompt of 500,000 tokens when it knows only the recordings' prompts, of 15,000 at most, and for hours after it.
+func TestSimulate_PromptOf500kTokensIsNeverStuck(t *testing.T) {
+	const comes = 2 * hour
+	services := trace(t)
+	for seed := range uint64(20) {
+		m, w := newMachine(services, *first+seed, longest), newWatcher(Settings{})
+		for m.cost(0, 500e3) > longest/1.3 {
+			m.prefill, m.quadratic = 0.9*m.prefill, 0.9*m.quadratic
+		}
+		m.context, m.memory, m.watched = 500e3, max(m.memory, 650e3), []*watcher{w}
+		l := m.load
+		l.shares, l.burst = []float64{0.6, 0.9}, math.Inf(1)
+		l.episode(0)
+		huge := l.request(comes, 500e3, 100)
+		huge.cached, huge.patience = 0, 0
+		l.pending = []arrival{huge}
+		m.next = l.take()
+		m.run(comes + hour)
+		require.Empty(t, w.alarms, "seed %d, %s", seed, schedulerNames[m.scheduler])
+		require.Greater(t, w.Learned(), uint64(50), "the engine is busy")
+	}
 }
 
 // printCurve prints what the settings trade.
