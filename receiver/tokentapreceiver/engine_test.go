@@ -87,8 +87,16 @@ func startScripted(t *testing.T, change ...func(*Config)) *scripted {
 	return s
 }
 
-// open sends a request whose answer is read until the test ends. It returns once the engine has it.
+// open sends a request to a model. It returns once the receiver knows that the engine has it, which may be later.
 func (s *scripted) open(path, body string) {
+	s.t.Helper()
+	before := s.after(0)
+	s.send(path, body)
+	require.Eventually(s.t, func() bool { v := s.after(0); return v.Open() > before.Open() }, time.Minute, time.Millisecond)
+}
+
+// send sends a request whose answer is read until the test ends. It returns once the engine has it.
+func (s *scripted) send(path, body string) {
 	s.t.Helper()
 	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.url+path, strings.NewReader(body))
 	require.NoError(s.t, err)
@@ -217,8 +225,8 @@ func TestEngine_HasARequestOnceItHasAllOfIt(t *testing.T) {
 func TestEngine_OnlyRequestsToModelsCount(t *testing.T) {
 	s := startScripted(t)
 	s.produce()
-	s.open("/v1/messages/count_tokens", `{"stream":true}`)
-	s.open("/tokenize", `{"stream":true}`)
+	s.send("/v1/messages/count_tokens", `{"stream":true}`)
+	s.send("/tokenize", `{"stream":true}`)
 	s.requireVerdict(time.Hour, liveness.Idle, liveness.None)
 	for range 2 {
 		s.say <- "{}"

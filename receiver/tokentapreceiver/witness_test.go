@@ -99,7 +99,7 @@ func TestWitness_StreamsThatShowAllTokensAreOnes(t *testing.T) {
 			s := startScripted(t)
 			s.receiver.routes[0].answered.Store("/api/chat", llmstream.Format("ollama"))
 			s.produce()
-			s.open(c.path, c.body)
+			s.send(c.path, c.body) // of an unknown path, only the answer shows that it is one to a model
 			switch c.answer {
 			case "":
 			case roleEvent:
