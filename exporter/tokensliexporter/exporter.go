@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -153,7 +152,8 @@ func (e *tokenSLI) serve(ctx context.Context, host component.Host) error {
 	if err != nil {
 		return err
 	}
-	server, err := e.config.Server.ToServer(ctx, host.GetExtensions(), e.telemetry, e.protected(e.handler(), listener.Addr()))
+	browsers := httpguard.NewBrowsers(&e.config.Server, listener.Addr(), e.config.AllowedHosts)
+	server, err := e.config.Server.ToServer(ctx, host.GetExtensions(), e.telemetry, browsers.Protect("token_sli", e.handler()))
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -166,18 +166,6 @@ func (e *tokenSLI) serve(ctx context.Context, host component.Host) error {
 		}
 	})
 	return nil
-}
-
-// protected refuses requests of foreign web pages, which could read the live page.
-func (e *tokenSLI) protected(next http.Handler, listening net.Addr) http.Handler {
-	browsers := httpguard.NewBrowsers(&e.config.Server, listening, e.config.AllowedHosts)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if message := browsers.Refusal(r); message != "" {
-			http.Error(w, "token_sli: "+message, http.StatusForbidden)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
 }
 
 const metricsPath = "/metrics"

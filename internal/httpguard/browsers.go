@@ -50,6 +50,17 @@ func (b *Browsers) Refusal(req *http.Request) string {
 	return ""
 }
 
+// Protect refuses requests with 403 and the reason, after the name of the component, before they reach next.
+func (b *Browsers) Protect(component string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if message := b.Refusal(req); message != "" {
+			http.Error(w, component+": "+message, http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, req)
+	})
+}
+
 // isForeign reports whether a page of another site sent a request other than one that opens a page, such
 // as by a link. Browsers leave out Sec-Fetch-Site in WebSocket handshakes, and in requests over plain HTTP
 // to another address than that of this machine. The header Origin then has the page's host.

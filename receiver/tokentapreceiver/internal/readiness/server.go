@@ -37,7 +37,7 @@ func Start(
 		return nil, err
 	}
 	browsers := httpguard.NewBrowsers(config, listener.Addr(), hosts)
-	server, err := config.ToServer(ctx, host.GetExtensions(), telemetry, protected(browsers, newHandler(watch, telemetry.Logger)))
+	server, err := config.ToServer(ctx, host.GetExtensions(), telemetry, browsers.Protect("token_tap", newHandler(watch, telemetry.Logger)))
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
@@ -50,17 +50,6 @@ func Start(
 		}
 	})
 	return s, nil
-}
-
-// protected refuses requests of foreign web pages.
-func protected(browsers httpguard.Browsers, next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if message := browsers.Refusal(req); message != "" {
-			http.Error(w, "token_tap: "+message, http.StatusForbidden)
-			return
-		}
-		next.ServeHTTP(w, req)
-	})
 }
 
 // answerTimeout limits answers in progress at shutdown.
