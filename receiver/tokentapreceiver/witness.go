@@ -69,7 +69,7 @@ func (d *decoding) isWitness(o *llmstream.Observation) bool {
 
 // mayReason reports whether the model may reason now without showing it: until the answer proper begins.
 func (d *decoding) mayReason(o *llmstream.Observation) bool {
-	if o.TokenChunks > o.ByChannel[reasoningBit] {
+	if o.TokenChunks > o.ChunksOf(llmstream.Reasoning) {
 		return false
 	}
 	facts := &d.asked.facts
@@ -79,9 +79,6 @@ func (d *decoding) mayReason(o *llmstream.Observation) bool {
 	hosted := providerOf(d.route.endpoint.Hostname(), "") != ""
 	return hosted || formatOf(facts, o) == llmstream.Gemini || hidesReasoning(cmp.Or(facts.Model, o.Model))
 }
-
-// reasoningBit is the index of llmstream.Reasoning in Observation.ByChannel.
-const reasoningBit = 1
 
 // silentModels begin the names of hosted models that reason unasked, and show a summary or nothing. A gateway may have them.
 var silentModels = [...]string{"o1", "o3", "o4", "gpt-5", "gemini", "grok", "claude"}
@@ -114,13 +111,10 @@ func (h *habits) learn(facts *llmstream.RequestFacts, o *llmstream.Observation) 
 	if facts.Stream {
 		h.holdsAnswers.Store(!o.Streamed)
 	}
-	if o.Streamed && o.ByChannel[toolCallBit] == 1 {
+	if o.Streamed && o.ChunksOf(llmstream.ToolCall) == 1 {
 		h.holdsCalls.Store(true)
 	}
 }
-
-// toolCallBit is the index of llmstream.ToolCall in Observation.ByChannel.
-const toolCallBit = 2
 
 // patience is how long a client may take for a part of the answer until the silence is its own: the tap reads no further
 // meanwhile.

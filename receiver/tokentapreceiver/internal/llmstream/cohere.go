@@ -39,7 +39,7 @@ func readCohere(_ event, v value, r *record) {
 		r.text(ToolCall, delta, "parameters")
 		return
 	case "tool-calls-generation":
-		if r.observation.ByChannel[2] == 0 { // else it repeats the chunks
+		if r.observation.ChunksOf(ToolCall) == 0 { // else it repeats the chunks
 			r.text(Reasoning, v, "text")
 			r.text(ToolCall, v, "tool_calls", "*", "name")
 		}

@@ -15,6 +15,7 @@
 package llmstream
 
 import (
+	"math/bits"
 	"net/http"
 	"time"
 
@@ -109,6 +110,11 @@ type Observation struct {
 
 	// seed means that the reported output is a guess made before the first token.
 	seed bool
+}
+
+// ChunksOf returns the number of chunks with tokens of a channel.
+func (o *Observation) ChunksOf(channel Channels) int64 {
+	return o.ByChannel[bits.TrailingZeros8(uint8(channel))]
 }
 
 // saysNothing reports whether no part of the answer was understood.

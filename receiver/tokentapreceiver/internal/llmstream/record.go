@@ -205,7 +205,7 @@ func (r *record) look(v value) {
 
 // showedReasoning reports whether the answer streamed reasoning.
 func (r *record) showedReasoning() bool {
-	return r.channels&Reasoning != 0 || r.observation.ByChannel[1] > 0
+	return r.channels&Reasoning != 0 || r.observation.ChunksOf(Reasoning) > 0
 }
 
 func (r *record) end() { r.observation.Ended = true }

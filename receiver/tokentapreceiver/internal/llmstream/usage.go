@@ -198,7 +198,7 @@ func addCached(_ *Observation, u *Usage) { addKnown(&u.Input, u.CacheRead, u.Cac
 // addThoughts normalises an output without reasoning, and an input without the results of tools.
 func addThoughts(o *Observation, u *Usage) {
 	addKnown(&u.Input, u.toolInput)
-	if u.Reasoning.Known && !u.Output.Known && o.ByChannel[0]+o.ByChannel[2] == 0 {
+	if u.Reasoning.Known && !u.Output.Known && o.ChunksOf(Content)+o.ChunksOf(ToolCall) == 0 {
 		u.Output = optional.Of[int64](0) // all output was thoughts
 	}
 	addKnown(&u.Output, u.Reasoning)
