@@ -22,6 +22,9 @@ import (
 
 // objectivesOfDashboards extends moreForQueries.
 const objectivesOfDashboards = `
+receivers:
+  token_stream:
+    liveness: {}
 processors:
   token_latency:
     roll_up: true
@@ -73,6 +76,8 @@ scrape_configs:
 		open := tokenevents.EventsOf(&events, fmt.Sprint("open ", n), time.Now())
 		open("start", 0, `,"vantage":"client"`)
 		open("chunk", 0, "")
+		ofEngine := tokenevents.EventsOf(&events, fmt.Sprint("of an engine ", n), time.Now())
+		ofEngine("start", 0, `,"vantage":"server","resource":{"service.instance.id":"engine-1"}`)
 		return events.String()
 	}
 	ready := func(p *promserver.Server) bool {
