@@ -24,7 +24,7 @@ func Judged(own, resource pcommon.Map, slow bool) {
 		return
 	}
 	now := Now()
-	for _, name := range [...]string{address(own), text(names.ServiceInstanceID, own, resource)} {
+	for _, name := range [...]string{address(own), InstanceOf(own, resource)} {
 		if name == "" {
 			continue
 		}
@@ -36,15 +36,17 @@ func Judged(own, resource pcommon.Map, slow bool) {
 
 // address returns the host and port of the server, or "".
 func address(own pcommon.Map) string {
-	host, port := text(names.ServerAddress, own, own), text(names.ServerPort, own, own)
-	if host == "" || port == "" {
+	host := attributes.Text(own, names.ServerAddress)
+	port, ok := own.Get(names.ServerPort)
+	if host == "" || !ok {
 		return ""
 	}
-	return Name(host, port)
+	return Name(host, port.AsString())
 }
 
-func text(name string, own, resource pcommon.Map) string {
-	v, ok := attributes.LookUp(name, own, resource)
+// InstanceOf returns the name of the engine that an instance of a service is, which is a label, or "".
+func InstanceOf(own, resource pcommon.Map) string {
+	v, ok := attributes.LookUp(names.ServiceInstanceID, own, resource)
 	if !ok {
 		return ""
 	}

@@ -9,7 +9,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.uber.org/zap"
 
-	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/engines"
 	"github.com/tokenpulse/tokenpulse/internal/liveness"
 	"github.com/tokenpulse/tokenpulse/internal/names"
@@ -49,14 +48,11 @@ func (r *tokenStreamReceiver) ownEngines() []liveness.Status {
 	return r.engines.Statuses()
 }
 
-// instanceOf returns the name of the instance that a stream is of, as it is in labels.
+// instanceOf returns the name of the engine that generates a stream.
 func instanceOf(s *identity.Stream) *string {
 	resource, own := pcommon.NewMap(), pcommon.NewMap()
 	senderattributes.Put(resource, s.Resource)
 	senderattributes.Put(own, s.Attributes)
-	name := ""
-	if v, ok := attributes.LookUp(names.ServiceInstanceID, own, resource); ok {
-		name = names.CleanLabel(v.AsString())
-	}
+	name := engines.InstanceOf(own, resource)
 	return &name
 }
