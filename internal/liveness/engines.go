@@ -90,7 +90,8 @@ func (e *Engines) Judge(now time.Duration, changed func(before State, s Status))
 	e.forget(now)
 	paused := e.judged > 0 && now-e.judged > pause
 	e.judged = now
-	for _, name := range slices.Sorted(maps.Keys(e.byName)) {
+	names := slices.Sorted(maps.Keys(e.byName))
+	for _, name := range names {
 		k := e.byName[name]
 		before := k.verdict.State
 		if paused {
@@ -105,7 +106,7 @@ func (e *Engines) Judge(now time.Duration, changed func(before State, s Status))
 			changed(before, k.status(name))
 		}
 	}
-	e.eject()
+	e.eject(names)
 	full, e.full = e.full, false
 	return full
 }

@@ -3,11 +3,7 @@
 
 package liveness
 
-import (
-	"maps"
-	"slices"
-	"time"
-)
+import "time"
 
 const (
 	firstTrial = 30 * time.Second
@@ -18,8 +14,7 @@ const (
 
 // trial gives an engine that machines avoid another chance: no traffic comes that could show that it works again.
 type trial struct {
-	asked   bool
-	askedAt time.Duration
+	asked   time.Duration // when a machine last asked, or 0
 	since   time.Duration // the engine has been stuck since then, or 0
 	failed  int           // trials in a row
 }
@@ -42,7 +37,7 @@ func (t *trial) due(now time.Duration, v *Verdict) bool {
 	}
 	switch {
 	case v.Open() == 0 && now-max(t.since, v.LastToken) >= lastTrial:
-	case !t.asked, now-t.askedAt > watched, now-t.since < min(lastTrial, firstTrial<<min(t.failed, 8)):
+	case t.asked == 0, now-t.asked > watched, now-t.since < min(lastTrial, firstTrial<<min(t.failed, 8)):
 		return false
 	}
 	t.failed++
@@ -61,7 +56,7 @@ func (e *Engines) Ready(now time.Duration, name string) (s Status, known, ready 
 	if k == nil {
 		return Status{Engine: name}, false, true
 	}
-	k.trial.asked, k.trial.askedAt = true, now
+	k.trial.asked = now
 	s = k.status(name)
 	return s, true, s.Ready(now)
 }
@@ -70,13 +65,12 @@ func (e *Engines) Ready(now time.Duration, name string) (s Status, known, ready 
 func (s *Status) Ready(now time.Duration) bool { return !s.Ejected || now-s.Judged > stale }
 
 // eject decides which engines are not ready: those that are stuck or down, and among them first those that were not ready
-// before.
-func (e *Engines) eject() {
+// before. names are those of all engines, in their order.
+func (e *Engines) eject(names []string) {
 	room := len(e.byName)
 	if room > 1 {
 		room = int(e.limits.Ejected * float64(room))
 	}
-	names := slices.Sorted(maps.Keys(e.byName))
 	for _, before := range [...]bool{true, false} {
 		for _, name := range names {
 			k := e.byName[name]
