@@ -99,5 +99,5 @@ func (s *saved) valid() bool {
 	return ok
 }
 
-// within is false for what is no number.
+// within reports whether x lies in a range. NaN lies in none.
 func within(x, from, to float64) bool { return !math.IsNaN(x) && x >= from && x <= to }

@@ -161,7 +161,7 @@ const (
 	StreamsOpen = "tokenpulse.streams.open"
 	// EngineState has the state of each engine that a receiver watches.
 	EngineState = "tokenpulse.engine.state"
-	// EngineSilence has how long each engine has sent no token, though requests wait for some.
+	// EngineSilence is how long each engine has sent no token although open requests should get some.
 	EngineSilence = "tokenpulse.engine.silence"
 	// CompareVerdict has the verdict on two values of a dimension.
 	CompareVerdict = "tokenpulse.compare.verdict"

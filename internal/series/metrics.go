@@ -18,7 +18,7 @@ var (
 	StreamsOpen = numbers.Metric{Name: names.StreamsOpen, Unit: "{stream}", Description: "Open streams of the receivers in the same Collector, by phase and by the time without a token: `silent` is the upper bound of a band."}
 	// EngineState and EngineSilence have no labels of series.
 	EngineState   = numbers.Metric{Name: names.EngineState, Unit: "", Description: "State of each engine that a receiver in the same Collector watches: 1 for the state that holds, 0 for the others."}
-	EngineSilence = numbers.Metric{Name: names.EngineSilence, Unit: numbers.Seconds, Description: "Time without a token of each engine, while open requests should have one. 0 if there are none."}
+	EngineSilence = numbers.Metric{Name: names.EngineSilence, Unit: numbers.Seconds, Description: "How long each engine has sent no token although open requests should get some. It is 0 if no such request is open."}
 	// Gauges are those of SLO objectives.
 	Gauges = [...]numbers.Metric{
 		{Name: names.SLOObjective, Unit: "", Description: "Share of requests that must be good, as configured."},

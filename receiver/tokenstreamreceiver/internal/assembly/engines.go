@@ -9,12 +9,12 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/liveness"
 )
 
-// WatchEngines makes the store tell engines of their streams. of returns the engine that generates the tokens of a
-// stream, or nil. Call it before the first batch.
-func (s *Store) WatchEngines(of func(*Stream) *liveness.Engine) { s.engineOf = of }
+// WatchEngines makes the store report its streams to the engines that generate them. engineOf returns the engine of a
+// stream, or nil. Call WatchEngines before the first batch.
+func (s *Store) WatchEngines(engineOf func(*Stream) *liveness.Engine) { s.engineOf = engineOf }
 
-// witness tells the engine of an open stream what a part of it shows. All of a part arrives now, whatever times its
-// events have: the sender's clock may differ.
+// witness reports a part of an open stream to its engine. The tokens count as of now, not as of their events' times, because
+// the sender's clock may differ.
 func (s *Store) witness(part *Part, now time.Duration, progress bool) {
 	if part.created && s.engineOf != nil {
 		if engine := s.engineOf(&part.Stream); engine != nil {
@@ -26,7 +26,7 @@ func (s *Store) witness(part *Part, now time.Duration, progress bool) {
 	}
 }
 
-// witnessEnds tells engines which streams have ended.
+// witnessEnds reports finished streams to their engines.
 func (s *Store) witnessEnds(finished []Finished, now time.Duration) {
 	if s.engineOf == nil {
 		return
