@@ -14,9 +14,9 @@ const (
 
 // trial gives an engine that machines avoid another chance: no traffic comes that could show that it works again.
 type trial struct {
-	asked   time.Duration // when a machine last asked, or 0
-	since   time.Duration // the engine has been stuck since then, or 0
-	failed  int           // trials in a row
+	asked  time.Duration // when a machine last asked, or 0
+	since  time.Duration // the engine has been stuck since then, or 0
+	failed int           // trials in a row
 }
 
 // due reports whether a stuck engine gets another chance: 30 s after it became stuck, and after each chance
