@@ -99,3 +99,26 @@ func TestEngines_FinishedStreamsNameTheirEngine(t *testing.T) {
 	require.Same(t, engine, apply(t, s, batchOf(t, s, "b", started, ended)).Finished[0].Engine)
 	require.Nil(t, apply(t, s, batchOf(t, s, "foreign", started, ended)).Finished[0].Engine)
 }
+
+// None of these ends shows that the engine generates tokens.
+func TestEngines_StreamsThatEndWithoutATokenAreNoTokens(t *testing.T) {
+	for name, end := range map[string]func(t *testing.T, s *Store){
+		"cancelled": func(t *testing.T, s *Store) {
+			apply(t, s, batchOf(t, s, "b", func(t testing.TB, p *Part) { require.NoError(t, p.AddEnd(End{Cancelled: true}, nil)) }))
+		},
+		"with an error": func(t *testing.T, s *Store) {
+			apply(t, s, batchOf(t, s, "b", func(t testing.TB, p *Part) { require.NoError(t, p.AddEnd(End{Error: "overloaded"}, nil)) }))
+		},
+		"without an end": func(t *testing.T, s *Store) { require.NoError(t, s.Expire(minute, 10).Commit()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, c, engine := watched()
+			apply(t, s, batchOf(t, s, "a", started, chunks(1), ended))
+			apply(t, s, batchOf(t, s, "b", started))
+			c.now += 121 * time.Second
+			requireState(t, liveness.Stuck, engine, c)
+			end(t, s)
+			requireState(t, liveness.Stuck, engine, c)
+		})
+	}
+}
