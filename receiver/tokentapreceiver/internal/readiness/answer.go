@@ -5,62 +5,30 @@ package readiness
 
 import (
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/tokenpulse/tokenpulse/internal/engines"
 	"github.com/tokenpulse/tokenpulse/internal/liveness"
 )
 
-// verdict is the answer about one engine. Times are in seconds, and null if not known.
-type verdict struct {
-	Engine       string     `json:"engine"`
-	State        string     `json:"state"`
-	Reason       string     `json:"reason"`
-	Since        *time.Time `json:"since"`
-	Open         int        `json:"open"`
-	Waiting      int        `json:"waiting"`
-	LastTokenAge *float64   `json:"last_token_age"`
-	Bound        *float64   `json:"bound"`
-}
-
-// engine is the verdict with its evidence.
+// engine is the evidence about an engine, and whether it is ready.
 type engine struct {
-	verdict
+	engines.Evidence
 
-	Ready     bool    `json:"ready"`
-	Decoding  int     `json:"decoding"`
-	Silent    int     `json:"silent"`
-	Hung      int     `json:"hung"`
-	Untracked int     `json:"untracked"`
-	Silence   float64 `json:"silence"`
-	// Of the largest open prompt.
-	LargestPromptBytes  int64  `json:"largest_prompt_bytes"`
-	LargestPromptTokens int64  `json:"largest_prompt_tokens"` // an estimate, 0 without one
-	LearnedFrom         uint64 `json:"learned_from"`          // prompts
-	Learned             bool   `json:"learned"`
+	Ready bool `json:"ready"`
 }
 
-func verdictOf(now time.Duration, s *liveness.Status, known bool) verdict {
-	v := verdict{Engine: s.Engine, State: s.State.String(), Reason: explain(now, s, known)}
-	if s.Judged == 0 {
-		return v
-	}
-	since := time.Now().Add(s.Since - now).Round(time.Millisecond)
-	v.Since, v.Open, v.Waiting, v.Bound = &since, s.Open(), s.Waiting, seconds(s.Bound)
-	if s.LastToken > 0 {
-		v.LastTokenAge = seconds(now - s.LastToken)
-	}
+// verdictOf returns a verdict that explains its status code, too.
+func verdictOf(now time.Duration, s *liveness.Status, known bool) engines.Verdict {
+	v := engines.VerdictOf(now, s)
+	v.Reason = explain(now, s, known)
 	return v
 }
 
 func engineWith(now time.Duration, s *liveness.Status) engine {
-	return engine{
-		verdict: verdictOf(now, s, true), Ready: s.Ready(now),
-		Decoding: s.Decoding, Silent: s.Silent, Hung: s.Hung, Untracked: s.Untracked,
-		Silence: *seconds(s.Silence), LargestPromptBytes: s.Largest, LargestPromptTokens: s.Tokens,
-		LearnedFrom: s.Prompts, Learned: s.Learned,
-	}
+	e := engine{engines.EvidenceOf(now, s), s.Ready(now)}
+	e.Reason = explain(now, s, true)
+	return e
 }
 
 func explain(now time.Duration, s *liveness.Status, known bool) string {
@@ -79,9 +47,4 @@ func explain(now time.Duration, s *liveness.Status, known bool) string {
 	default:
 		return reason + "; but answered 200, because max_ejected allows no further 503"
 	}
-}
-
-func seconds(d time.Duration) *float64 {
-	s := math.Round(d.Seconds()*1000) / 1000
-	return &s
 }
