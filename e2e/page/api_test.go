@@ -157,7 +157,7 @@ func TestAPI_AnswersAsItsDescriptionSays(t *testing.T) {
 			"meta", "now", "now?range=24h&where=gen_ai.request.model%3Dllama&vantage=server&outcome=success&outcome=error", "events",
 			"worst", "trends", "trends?rank=requests", "trends?by=outcome", "trends?by=service.name&value=chat&value=none&groups=1&range=1h", "trends?by=vantage&range=24h",
 			"distributions", "distributions?cdf=true&by=outcome&value=success&value=error", "heatmap", "heatmap?indicator=queue",
-			"load", "prompts", "requests", "requests?slowest=time_to_first_token&limit=1", "openapi.yaml",
+			"load", "prompts", "engines", "requests", "requests?slowest=time_to_first_token&limit=1", "openapi.yaml",
 		} {
 			name, _, _ := strings.Cut(path, "?")
 			ask(c, path, "/api/v1/"+name)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/compare"
+	"github.com/tokenpulse/tokenpulse/internal/engines"
 	"github.com/tokenpulse/tokenpulse/internal/history"
 	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
@@ -72,6 +73,7 @@ func (l *live) open(set exporter.Settings, config *Config, k *keeper.Keeper, com
 		Endpoints:    &inprocess.Endpoints,
 		SLOs:         &inprocess.SLOs,
 		Doubts:       &inprocess.Doubts,
+		Engines:      engines.Statuses,
 		EventStreams: httpguard.NewShares(page.MaxEventStreams, config.MaxSharePerClient),
 		Requests:     httpguard.NewShares(page.MaxWaiting, config.MaxSharePerClient),
 		Now:          time.Now,

@@ -163,9 +163,14 @@ var rank = [...]int{
 	liveness.Producing: 0, liveness.Slow: 1, liveness.Stuck: 2, liveness.Down: 3, liveness.Unknown: 4, liveness.Idle: 5,
 }
 
-// Statuses returns the engines of all receivers of this process, in the order of names.
+// Statuses returns the engines of all receivers of this process, in the order of names. It is nil if none judges engines.
 func Statuses() (all []liveness.Status) {
-	for _, of := range inprocess.Engines.All() {
+	receivers := inprocess.Engines.All()
+	if len(receivers) == 0 {
+		return nil
+	}
+	all = []liveness.Status{}
+	for _, of := range receivers {
 		all = append(all, of.Statuses()...)
 	}
 	slices.SortFunc(all, func(a, b liveness.Status) int {

@@ -97,6 +97,7 @@ func messages(logs *observer.ObservedLogs) (all []string) {
 func TestStatuses_OfSeveralReceiversTheOneThatSeesMostIsRight(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		a, b := start(t, strict(), componenttest.NewNopHost(), nil), start(t, strict(), componenttest.NewNopHost(), nil)
+		require.Equal(t, []liveness.Status{}, Statuses(), "known to be none")
 		for _, name := range []string{"seen", "unseen", "idle"} {
 			a.wedge(name)
 		}
@@ -122,7 +123,7 @@ func TestStatuses_OfSeveralReceiversTheOneThatSeesMostIsRight(t *testing.T) {
 		a.end(t)
 		require.Equal(t, states(b.Statuses()), states(Statuses()), "a receiver that has stopped has no engines")
 		b.end(t)
-		require.Empty(t, Statuses())
+		require.Nil(t, Statuses())
 		require.Empty(t, inprocess.Engines.All())
 	})
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/history"
 	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
+	"github.com/tokenpulse/tokenpulse/internal/liveness"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
@@ -92,7 +93,7 @@ func pageWith(now time.Time, config series.Config) (*Page, *series.Engine) {
 		Dimensions: config.Dimensions, Objectives: objectives, Engine: engine, History: store, Slowest: slowest.New(0),
 		Tracker: slo.NewTracker(slo.TrackerOptions{Objectives: objectives, MaxSeries: config.MaxSeries}, now), Thresholds: new(Thresholds),
 		OpenStreams: new(inprocess.Registry[inprocess.VisitOpenStreams]), Endpoints: new(inprocess.Registry[[]inprocess.Endpoint]), SLOs: new(inprocess.Registry[[]slo.Definition]),
-		Doubts: new(inprocess.Registry[*diagnostics.Doubts]), Requests: httpguard.NewShares(MaxWaiting, httpguard.DefaultShare), Now: func() time.Time { return now },
+		Doubts: new(inprocess.Registry[*diagnostics.Doubts]), Engines: func() []liveness.Status { return nil }, Requests: httpguard.NewShares(MaxWaiting, httpguard.DefaultShare), Now: func() time.Time { return now },
 	}), engine
 }
 

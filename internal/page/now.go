@@ -28,6 +28,8 @@ type now struct {
 	WaitingStreams        *int                `json:"waiting_streams"`
 	SilentStreams         *int                `json:"silent_streams"`
 	LongestSilent         []silentStream      `json:"longest_silent"`
+	Engines               []engine            `json:"engines"`
+	EnginesTotal          *int                `json:"engines_total"`
 	Requests              map[string]uint64   `json:"requests"`
 	Failed                map[string]uint64   `json:"failed"`
 	Tokens                map[string]number   `json:"tokens"`
@@ -70,6 +72,7 @@ func (p *Page) now(q *query) (any, error) {
 	}
 	if !q.ended {
 		answer.setOpenStreams(p, q)
+		answer.setEngines(p)
 	}
 	answer.setRates(p, q, selection)
 	everything := selection.add(view.Slots(), &history.Want{Quantities: bits(numbers.Indicators[:])})

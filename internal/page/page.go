@@ -20,6 +20,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/history"
 	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
+	"github.com/tokenpulse/tokenpulse/internal/liveness"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 	"github.com/tokenpulse/tokenpulse/internal/slowest"
@@ -49,6 +50,8 @@ type Options struct {
 	Endpoints   *inprocess.Registry[[]inprocess.Endpoint]
 	SLOs        *inprocess.Registry[[]slo.Definition]
 	Doubts      *inprocess.Registry[*diagnostics.Doubts]
+	// Engines returns those of all receivers of this process, by name, or nil if none judges engines.
+	Engines func() []liveness.Status
 	// EventStreams are those that clients may have open.
 	EventStreams *httpguard.Shares
 	// Requests are those that may wait for an answer at a time.
@@ -97,6 +100,7 @@ func (p *Page) Handler() http.Handler {
 	for name, answer := range map[string]func(*query) (any, error){
 		"meta":          p.meta,
 		"now":           p.now,
+		"engines":       p.engines,
 		"worst":         p.worst,
 		"trends":        p.trends,
 		"distributions": p.distributions,
