@@ -103,7 +103,7 @@ RACE := $(shell command -v "$$(go env CC)" >/dev/null 2>&1 && [ "$$(go env CGO_E
 
 # Tests that the race detector would only disturb: it allocates, takes memory, and is slow where one
 # goroutine compares two computations.
-NO_RACE := Alloc|Memory_|Equal|Agrees|AgreeWith
+NO_RACE := Alloc|Memory_|Equal|Agrees|AgreeWith|Simulate_
 
 # The unit tests of the module in a folder.
 define unit-tests

@@ -50,7 +50,7 @@ func highOf(rates []float64) float64 {
 }
 
 // Each other estimator has false alarms, or finds fewer faults in time, in the same simulated days.
-func TestEstimator_OthersAreWorse(t *testing.T) {
+func TestSimulate_OtherEstimatorsAreWorse(t *testing.T) {
 	services := trace(t)
 	names := []string{"this one", "95th percentile", "last value", "mean"}
 	watchers := func() (all []*watcher) {
