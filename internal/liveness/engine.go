@@ -48,7 +48,9 @@ type Engine struct {
 	open      []*Request
 	untracked int
 
-	lastToken time.Duration // of requests that are closed; open ones have their own
+	lastToken atomic.Int64 // of any request
+	prompts   sizes        // of open requests
+	turns     turns
 	lastFirst time.Duration // last first token
 	tokens    bool          // any token was seen since the start or since the engine was down
 	ever      bool          // any token was seen
@@ -89,8 +91,7 @@ type Request struct {
 	index   int // in Engine.open, or -1
 	started bool
 	witness bool
-	last    atomic.Int64  // time of the last token, 0 before the first one
-	turn    time.Duration // last first token of a request that began earlier
+	last    atomic.Int64 // time of the last token, 0 before the first one
 	first   sample
 	learns  bool
 	hungAt  int64 // 1 + time of the last token when the request was marked as one that hangs, else 0
@@ -107,52 +108,50 @@ func (e *Engine) Begin(now time.Duration, bytes int64, witness bool) *Request {
 		e.untracked++
 		return r
 	}
-	e.markHung(now)
 	if len(e.open) == 0 && !e.wake.waking { // while it wakes, clients may give up and ask again
 		e.wake.begin(now - e.emptyFrom)
 		e.wake.waking = e.wake.waking && e.abandoned.waited == 0
 	}
-	if witness && !e.witnessed() {
+	if witness && !e.witnessed(now) {
 		e.busyFrom = now
 	}
 	e.open = append(e.open, r)
+	e.prompts.add(bytes)
 	return r
 }
 
-// witnessed reports whether a witness is open that does not hang.
-func (e *Engine) witnessed() bool {
-	return slices.ContainsFunc(e.open, func(r *Request) bool { return r.witness && !r.hung() })
+// witnessed reports whether a witness is open that does not hang. Usually, one of the first ones is.
+func (e *Engine) witnessed(now time.Duration) bool {
+	hangs := e.hanging(now)
+	return slices.ContainsFunc(e.open, func(r *Request) bool { return r.witness && !hangs(r) })
 }
 
-// markHung finds streams that have no token for longer than the bound while others have. The engine produces
-// tokens, so a stream that hangs is evidence and no witness until its next token.
-func (e *Engine) markHung(now time.Duration) {
+// decoding reports whether a witness has had tokens and does not hang.
+func (e *Engine) decoding(now time.Duration) bool {
+	hangs := e.hanging(now)
+	return slices.ContainsFunc(e.open, func(r *Request) bool { return r.witness && r.last.Load() > 0 && !hangs(r) })
+}
+
+// hanging returns a function that reports whether a witness has had no token for longer than the bound while others had.
+// The engine produces tokens, so such a stream is evidence and no witness until its next token.
+func (e *Engine) hanging(now time.Duration) func(*Request) bool {
 	latest, bound := e.latest(), time.Duration(-1)
-	for _, r := range e.open {
+	return func(r *Request) bool {
 		last := r.last.Load()
-		if !r.witness || last == 0 || r.hung() || latest-time.Duration(last) <= e.settings.Base {
-			continue
+		if silent := latest - time.Duration(last); last > 0 && silent > e.settings.Base {
+			if bound < 0 {
+				bound, _ = e.bound(now, e.largestPrompt())
+			}
+			if silent > bound {
+				r.hungAt = last + 1
+			}
 		}
-		if bound < 0 {
-			bound, _ = e.bound(now, e.largest())
-		}
-		if latest-time.Duration(last) > bound {
-			r.hungAt = last + 1
-		}
+		return r.hungAt == last+1
 	}
 }
 
-// hung reports whether the request had no token since it was marked.
-func (r *Request) hung() bool { return r.hungAt == r.last.Load()+1 }
-
-// largest returns the bytes of the largest open prompt.
-func (e *Engine) largest() int64 {
-	most := e.abandoned.largest
-	for _, r := range e.open {
-		most = max(most, r.size)
-	}
-	return most
-}
+// largestPrompt returns the bytes of the largest prompt that may be waited for.
+func (e *Engine) largestPrompt() int64 { return max(e.abandoned.largest, e.prompts.largest) }
 
 // closes notes that no witness is open any more. What the last ones waited in vain counts, but for the base and
 // the prefill: clients give up and ask again while an engine hangs.
@@ -170,10 +169,9 @@ func (r *Request) SetWitness(now time.Duration, witness bool) {
 	if r.index < 0 || r.witness == witness {
 		return
 	}
-	before := e.witnessed()
-	e.lastToken = e.latest()
+	before := e.witnessed(now)
 	r.witness = witness
-	switch after := e.witnessed(); {
+	switch after := e.witnessed(now); {
 	case after && !before:
 		e.busyFrom = now
 	case before && !after:
@@ -181,15 +179,22 @@ func (r *Request) SetWitness(now time.Duration, witness bool) {
 	}
 }
 
-// Token notes that a token of the request arrived. After the first one, it is one atomic store.
+// Token notes that a token of the request arrived. After the first one, it takes no lock.
 func (r *Request) Token(now time.Duration) {
 	if r.started {
 		r.last.Store(int64(now))
+		r.engine.token(now)
 		return
 	}
 	r.started = true
 	r.engine.firstToken(now, r)
 	r.last.Store(int64(max(now, 1)))
+}
+
+func (e *Engine) token(now time.Duration) {
+	for last := e.lastToken.Load(); int64(now) > last && !e.lastToken.CompareAndSwap(last, int64(now)); {
+		last = e.lastToken.Load()
+	}
 }
 
 func (e *Engine) firstToken(now time.Duration, r *Request) {
@@ -199,35 +204,33 @@ func (e *Engine) firstToken(now time.Duration, r *Request) {
 		e.learnFirst(now, r)
 	}
 	e.lastFirst = now
-	for _, later := range e.open {
-		if later.begin > r.begin {
-			later.turn = now
-		}
-	}
+	e.turns.add(r.begin, now)
 	e.produced(now)
 }
 
 // learnFirst learns from the first token of a witness. A silence that the bound does not explain teaches
 // nothing, nor do the waits that it was part of.
 func (e *Engine) learnFirst(now time.Duration, r *Request) {
-	v := e.view(now)
+	silence, largest := e.silence(now), e.largestPrompt()
+	bound, _ := e.bound(now, largest)
 	r.first = sample{
-		size: r.size, wait: now - r.begin, turn: now - max(r.begin, r.turn), largest: v.largest, silence: v.silence - e.abandoned.waited,
+		size: r.size, wait: now - r.begin, turn: now - max(r.begin, e.turns.before(r.begin)),
+		largest: largest, silence: silence - e.abandoned.waited,
 	}
-	if v.decoding == 0 { // the turn may have begun with the answers of others, which are over
+	if !e.decoding(now) { // the turn may have begun with the answers of others, which are over
 		r.first.turn = min(r.first.turn, r.first.silence)
 	}
 	if !e.tokens {
 		return
 	}
-	e.phase.admitted(v.waiting > 0)
+	e.phase.admitted()
 	if e.wake.waking {
 		// Also of a silence that was not explained: that widens the bound after a sleep only.
 		expected, _ := e.estimator.expect(now, r.first.largest)
-		e.wake.learn(max(0, v.silence-e.abandoned.waited-expected))
+		e.wake.learn(max(0, r.first.silence-expected))
 		return
 	}
-	if v.silence > v.bound || e.stuck != None {
+	if silence > bound || e.stuck != None {
 		e.unlearned = now
 		return
 	}
@@ -247,9 +250,7 @@ func (e *Engine) Produced(now time.Duration) {
 
 // produced ends a silence.
 func (e *Engine) produced(now time.Duration) {
-	if now > e.lastToken {
-		e.lastToken = now
-	}
+	e.token(now)
 	e.tokens, e.ever = true, true
 	e.stuck, e.tried, e.abandoned, e.fails, e.wake.waking, e.phase.ended = None, false, silence{}, failures{}, false, 0
 }
@@ -263,12 +264,11 @@ func (r *Request) Unseen(now time.Duration) {
 	if r.index < 0 {
 		return
 	}
-	before := e.witnessed()
-	e.lastToken = e.latest()
+	before := e.witnessed(now)
 	e.remove(r)
 	r.witness = false
 	e.untracked++
-	if before && !e.witnessed() {
+	if before && !e.witnessed(now) {
 		e.closes(now)
 	}
 }
@@ -278,7 +278,6 @@ func (r *Request) Unseen(now time.Duration) {
 func (e *Engine) Try(now time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.lastToken = e.latest()
 	for _, r := range e.open {
 		r.hungAt = r.last.Load() + 1
 	}
@@ -297,7 +296,7 @@ func (e *Engine) skip(now time.Duration) {
 func (e *Engine) unused(now, long time.Duration) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.open)+e.untracked == 0 && now-max(e.emptyFrom, e.lastToken) > long
+	return len(e.open)+e.untracked == 0 && now-max(e.emptyFrom, e.latest()) > long
 }
 
 // Outcome is how a request ended.
@@ -324,11 +323,9 @@ func (r *Request) End(now time.Duration, outcome Outcome, usage Usage) {
 		e.untracked--
 		return
 	}
-	last := time.Duration(r.last.Load())
-	e.lastToken = max(e.lastToken, last)
 	e.remove(r)
 	switch {
-	case last > 0:
+	case r.started:
 		if r.witness {
 			e.phase.ended++
 		}
@@ -338,7 +335,7 @@ func (r *Request) End(now time.Duration, outcome Outcome, usage Usage) {
 	default:
 		e.abandoned.largest = max(e.abandoned.largest, r.size)
 	}
-	if r.witness && !e.witnessed() {
+	if r.witness && !e.witnessed(now) {
 		e.closes(now)
 	}
 	if len(e.open) == 0 {
@@ -368,13 +365,8 @@ func (e *Engine) remove(r *Request) {
 	e.open[last] = nil
 	e.open = e.open[:last]
 	r.index = -1
+	e.prompts.remove(r.size, e.open)
 }
 
 // latest returns the time of the last token of any stream.
-func (e *Engine) latest() time.Duration {
-	last := e.lastToken
-	for _, r := range e.open {
-		last = max(last, time.Duration(r.last.Load()))
-	}
-	return last
-}
+func (e *Engine) latest() time.Duration { return time.Duration(e.lastToken.Load()) }

@@ -66,8 +66,8 @@ type phase struct {
 }
 
 // admitted learns from a first token.
-func (p *phase) admitted(othersWaited bool) {
-	if othersWaited && p.ended > 0 {
+func (p *phase) admitted() {
+	if p.ended > 0 {
 		p.most = max(float64(p.ended), p.most*0.9995)
 	}
 }

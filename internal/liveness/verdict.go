@@ -80,14 +80,15 @@ type view struct {
 }
 
 func (e *Engine) view(now time.Duration) view {
-	e.markHung(now)
-	v := view{largest: e.largest(), oldest: now, latest: e.latest()}
+	v := view{largest: e.largestPrompt(), oldest: now, latest: e.latest(), silence: e.silence(now)}
+	v.bound, v.learned = e.bound(now, v.largest)
+	hangs := e.hanging(now)
 	for _, r := range e.open {
 		started := r.last.Load() > 0
 		switch {
 		case !r.witness:
 			v.silent++
-		case r.hung():
+		case hangs(r):
 			v.hung++
 		case started:
 			v.decoding++
@@ -96,11 +97,15 @@ func (e *Engine) view(now time.Duration) view {
 			v.oldest = min(v.oldest, r.begin)
 		}
 	}
-	v.bound, v.learned = e.bound(now, v.largest)
-	if v.waiting+v.decoding > 0 {
-		v.silence = max(0, now-max(v.latest, e.busyFrom)) + e.abandoned.waited
-	}
 	return v
+}
+
+// silence is the time without a token while a witness was open.
+func (e *Engine) silence(now time.Duration) time.Duration {
+	if !e.witnessed(now) {
+		return 0
+	}
+	return max(0, now-max(e.latest(), e.busyFrom)) + e.abandoned.waited
 }
 
 // bound is the longest silence that is explained.
