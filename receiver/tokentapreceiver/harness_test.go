@@ -33,7 +33,7 @@ import (
 
 // tap is a running receiver in front of an upstream.
 type tap struct {
-	t         *testing.T
+	t         testing.TB
 	receiver  *tokenTapReceiver
 	url       string
 	spans     *consumertest.TracesSink
@@ -50,7 +50,7 @@ func start(t *testing.T, handle http.HandlerFunc, change ...func(*Config)) *tap 
 }
 
 // startAt starts a receiver that sends its spans to next.
-func startAt(t *testing.T, next consumer.Traces, change ...func(*Config)) *tap {
+func startAt(t testing.TB, next consumer.Traces, change ...func(*Config)) *tap {
 	t.Helper()
 	cfg := createDefaultConfig().(*Config)
 	cfg.Server.NetAddr.Endpoint = "localhost:0"
@@ -76,7 +76,7 @@ func startAt(t *testing.T, next consumer.Traces, change ...func(*Config)) *tap {
 }
 
 // client is a client that adds nothing to requests, and waits for a limited time.
-func client(t *testing.T) *http.Client {
+func client(t testing.TB) *http.Client {
 	t.Helper()
 	transport := &http.Transport{DisableCompression: true}
 	t.Cleanup(transport.CloseIdleConnections)
