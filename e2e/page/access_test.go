@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -62,7 +63,7 @@ func TestLivePage_AxeFindsNoSeriousViolation(t *testing.T) {
 	if err != nil {
 		testenv.Missing(t, "needs axe-core: make check-page")
 	}
-	c := startPageCollector(t)
+	c := startPageCollector(t, "--set", "receivers.token_stream.liveness.bound=1s", "--set", "receivers.token_stream.liveness.max_bound=1s")
 	p := openTab(t, c.PageURL(""))
 	check := func(what string) {
 		t.Helper()
@@ -75,7 +76,9 @@ func TestLivePage_AxeFindsNoSeriousViolation(t *testing.T) {
 	p.waitUntil(`document.querySelector('#empty')`)
 	check("empty page")
 	sendBurst(t, c, 200)
-	p.waitUntil(`document.querySelector('#trend-time_to_first_token .legend button')`)
+	sendReplica(t, c, "llama", "gpu-idle", 1, time.Second)
+	beginOn(t, c, "llama", "gpu-stuck", "acme", 1, 1)
+	p.waitUntil(`document.querySelector('#trend-time_to_first_token .legend button') && document.querySelector('#engines [data-level=bad]') && document.querySelector('#engines [data-level=none]')`)
 	for _, scheme := range []string{"light", "dark"} {
 		for _, width := range []int64{390, 1280} {
 			p.look(width, 6000, scheme)

@@ -40,9 +40,9 @@ exporters:
       - {slo: all, objective: 0.5}
 `
 
-func startPageCollector(t *testing.T) *collector.Collector {
+func startPageCollector(t *testing.T, more ...string) *collector.Collector {
 	t.Helper()
-	return collector.Start(t, collector.Example(t, "quickstart.yaml"), "--config", collector.WriteFile(t, t.TempDir(), "page.yaml", pageConfig))
+	return collector.Start(t, collector.Example(t, "quickstart.yaml"), append([]string{"--config", collector.WriteFile(t, t.TempDir(), "page.yaml", pageConfig)}, more...)...)
 }
 
 // sendBurst sends finished requests to a fast and a slow model, at the same time.

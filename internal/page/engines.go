@@ -49,10 +49,16 @@ func listEngines(statuses []liveness.Status) []engine {
 
 // setEngines sets the engines that need attention first, and the number of all.
 func (n *now) setEngines(p *Page) {
-	if all := p.statuses(); all != nil {
-		total := len(all)
-		n.Engines, n.EnginesTotal = listEngines(all[:min(total, maxEngines)]), &total
+	all := p.statuses()
+	n.Engines, n.EnginesTotal = listEngines(all[:min(len(all), maxEngines)]), totalOf(all)
+}
+
+func totalOf(statuses []liveness.Status) *int {
+	if statuses == nil {
+		return nil
 	}
+	total := len(statuses)
+	return &total
 }
 
 type enginesAnswer struct {

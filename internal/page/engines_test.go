@@ -44,12 +44,13 @@ func judged(name string, state liveness.State) liveness.Status {
 }
 
 func TestEngines_WithoutAReceiverThatJudgesThemTheyAreUnknown(t *testing.T) {
-	for _, path := range []string{"now", "engines"} {
+	for _, path := range []string{"now", "engines", "meta"} {
 		require.Equal(t, enginesReply{}, enginesOf(t, path, nil), path)
 	}
 	none := enginesOf(t, "now", []liveness.Status{})
 	require.Equal(t, []map[string]any{}, none.Engines)
 	require.Zero(t, *none.Total)
+	require.Zero(t, *enginesOf(t, "meta", []liveness.Status{}).Total)
 	require.NotNil(t, enginesOf(t, "engines", []liveness.Status{}).Engines)
 }
 
@@ -73,6 +74,7 @@ func TestEngines_NowHasTheFirst20AndTheNumberOfAll(t *testing.T) {
 	now := enginesOf(t, "now", known)
 	require.Len(t, now.Engines, 20)
 	require.Equal(t, 25, *now.Total)
+	require.Equal(t, 25, *enginesOf(t, "meta", known).Total)
 	require.Equal(t, []string{"engine-24 stuck", "engine-00 producing"}, now.names()[:2])
 	require.Len(t, enginesOf(t, "engines", known).Engines, 25)
 }

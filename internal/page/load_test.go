@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tokenpulse/tokenpulse/internal/compare"
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/history"
 	"github.com/tokenpulse/tokenpulse/internal/httpguard"
@@ -93,7 +94,8 @@ func pageWith(now time.Time, config series.Config) (*Page, *series.Engine) {
 		Dimensions: config.Dimensions, Objectives: objectives, Engine: engine, History: store, Slowest: slowest.New(0),
 		Tracker: slo.NewTracker(slo.TrackerOptions{Objectives: objectives, MaxSeries: config.MaxSeries}, now), Thresholds: new(Thresholds),
 		OpenStreams: new(inprocess.Registry[inprocess.VisitOpenStreams]), Endpoints: new(inprocess.Registry[[]inprocess.Endpoint]), SLOs: new(inprocess.Registry[[]slo.Definition]),
-		Doubts: new(inprocess.Registry[*diagnostics.Doubts]), Engines: func() []liveness.Status { return nil }, Requests: httpguard.NewShares(MaxWaiting, httpguard.DefaultShare), Now: func() time.Time { return now },
+		Doubts: new(inprocess.Registry[*diagnostics.Doubts]), Engines: func() []liveness.Status { return nil }, Comparisons: compare.New(nil, nil),
+		Requests: httpguard.NewShares(MaxWaiting, httpguard.DefaultShare), Now: func() time.Time { return now },
 	}), engine
 }
 

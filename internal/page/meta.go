@@ -28,6 +28,7 @@ type meta struct {
 	Timelines  timelinesMeta        `json:"timelines"`
 	TraceLink  *string              `json:"trace_link"`
 	Endpoints  []inprocess.Endpoint `json:"endpoints"`
+	Engines    *int                 `json:"engines_total"`
 }
 
 type dimensionValues struct {
@@ -69,7 +70,7 @@ func (p *Page) meta(q *query) (any, error) {
 		Version: p.Version, Time: seconds(q.now), Outcomes: series.OutcomeNames[:], GroupBy: p.groupBy(), Series: p.seriesCount(),
 		History:   historyMeta{Since: missing, Coarsened: p.History.Coarsening() > 0},
 		Timelines: timelinesMeta{Setting: "set `timeline: keep` under `token_latency`"},
-		TraceLink: known(p.TraceLink), Endpoints: p.endpoints(), Pairs: p.Comparisons.Pairs(),
+		TraceLink: known(p.TraceLink), Endpoints: p.endpoints(), Engines: totalOf(p.Engines()), Pairs: p.Comparisons.Pairs(),
 	}
 	p.chooseVantage(q)
 	answer.setValues(p, view.Keys(), &q.filter)

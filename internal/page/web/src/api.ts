@@ -33,6 +33,7 @@ export interface Meta {
   timelines: {kept: boolean | null; setting: string};
   trace_link: string | null;
   endpoints: Endpoint[];
+  engines_total: Maybe;
 }
 
 export interface Interval { estimate: Maybe; lower: Maybe; upper: Maybe }
@@ -69,6 +70,9 @@ export interface SilentStream {
   dimensions: Record<string, string>; model: string | null; replica: string | null; vantage: string; phase: string; silent: number; age: number; tokens: number;
 }
 
+/** An engine, and whether it produces tokens. */
+export interface Engine { engine: string; state: string; reason: string; since: Maybe; open: number; last_token_age: Maybe; bound: Maybe }
+
 /** A reason to doubt the numbers: what is wrong, and after the first semicolon the remedy. */
 export interface Doubt { message: string; about: string; since: number }
 
@@ -80,6 +84,8 @@ export interface Now {
   waiting_streams: Maybe;
   silent_streams: Maybe;
   longest_silent: SilentStream[] | null;
+  engines: Engine[] | null;
+  engines_total: Maybe;
   /** Requests with the outcome error or incomplete, by cause. */
   failed: Record<string, number>;
   requests: Record<string, number>;

@@ -79,7 +79,7 @@ class Page {
     if (another) this.refresher.refresh();
     this.header.update(meta);
     this.footer(meta);
-    this.now.reserve(meta.slos);
+    this.now.reserve(meta);
     this.trends.reserve(meta);
     if (meta.history.since === null) this.show('empty');
     else this.show(this.view.get('request') ? `request ${this.view.get('request')}` : 'numbers');

@@ -1,13 +1,14 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-import {type Standout, type Now, type Rates, type SLO, type SLONow, type Worst, read} from '../api';
+import {type Meta, type Standout, type Now, type Rates, type SLONow, type Worst, read} from '../api';
 import {sparkline} from '../charts/sparkline';
 import {type Child, fill, h, setText} from '../dom';
 import {icon} from '../icons';
 import {againstBudget, againstThresholds, byLevel, type Limited, slosOn, unlimited, verdict} from '../levels';
 import {type Section, frame} from '../section';
 import {dimensionName, long, reason, rule, short, type Term, valueName} from '../terms';
+import {Engines} from './engines';
 import {SilentStreams} from './silent';
 import {Vantages} from './vantages';
 import {amount, count, digits, duration, missing, percent, roundDuration, roundPercent} from '../units';
@@ -30,10 +31,11 @@ export class NowSection implements Section {
   private slos = h('div', {class: 'slos'});
   private cards = new Map<string, ReturnType<typeof card>>();
   private vantages = new Vantages(this.view);
+  private engines = new Engines();
   private silent = new SilentStreams(this.view);
   private worst: Worst | null = null;
   readonly element = frame('now', 'Now', 'Rates of the last minute, or of a range that has ended; all else over the selected range.', [],
-    this.vantages.element, h('dl', {class: 'tiles'}, ...this.headlines.map(({element}) => element), ...Object.values(this.tiles).map(({element}) => element)), this.silent.element, this.slos);
+    this.vantages.element, h('dl', {class: 'tiles'}, ...this.headlines.map(({element}) => element), ...Object.values(this.tiles).map(({element}) => element)), this.engines.element, this.silent.element, this.slos);
 
   constructor(private view: View) {}
 
@@ -57,7 +59,8 @@ export class NowSection implements Section {
   private only({by, value}: Standout): void { this.view.setFilter(by, value); }
 
   /** Reserves the room of the cards before their numbers arrive. */
-  reserve(slos: SLO[]): void {
+  reserve({slos, engines_total: engines}: Meta): void {
+    if (this.view.end === null) this.engines.reserve(engines);
     if (this.cards.size === 0) this.updateSLOs(slos.map(slo => ({...slo, vantage: '', good: 0, bad: 0, not_eligible: 0, judged: null, attainment: null, burn_rates: [], budget_remaining: null, budget_window_seconds: slo.window_seconds})));
   }
 
@@ -73,6 +76,7 @@ export class NowSection implements Section {
     const hang = [[now.silent_streams, 'without a token for over 15 s'], [now.waiting_streams, 'waiting for the first token for over 15 s']] as const;
     open.note(hang.filter(([streams]) => streams).map(([streams, text]) => `${count(streams)} ${text}`).join(' · ') || 'none is silent for over 15 s');
     open.element.dataset.level = hang.some(([streams]) => streams) ? 'warn' : 'none';
+    this.engines.update(now);
     this.silent.update(now);
     const gaps = now.stalls.count > 0 || now.indicators.inter_token_latency !== undefined;
     stalls.set(gaps ? count(now.stalls.count) : missing);
