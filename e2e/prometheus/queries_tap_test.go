@@ -388,6 +388,12 @@ func tapChecks(begin time.Time, all []*tapRequest, ports []string) map[string]an
 			// The engines report no usage: each chunk of a stream counts as a token of output.
 			microCost(t, p, query, now).of("gateway").require(t, map[string]float64{long: 60 * perStep * 3 * 0.90, small: 60 * 3 * 3 * 0.08})
 		},
+		"What a million tokens costs on your own GPUs": func(t *testing.T, p *promserver.Server, query string) {
+			ask(t, p, query).require(t, map[string]float64{long: 16 * 1e6 / (60 * perStep * 3), small: 2 * 1e6 / (60 * 3 * 3)})
+		},
+		"What a million good tokens costs": func(t *testing.T, p *promserver.Server, query string) {
+			ask(t, p, query).require(t, map[string]float64{long: 16 * 1e6 / (60 * (perStep - slowPerStep) * 3), small: 2 * 1e6 / (60 * 3 * 3 * 0.75)})
+		},
 		"Which requests cannot be judged": func(t *testing.T, p *promserver.Server, query string) {
 			ask(t, p, query).require(t, map[string]float64{long + service: 1, small + service: 0.8})
 		},

@@ -44,7 +44,7 @@ func requireRightAnswers(t *testing.T, setups map[string]prometheusSetup) {
 		t.Run(traffic, func(t *testing.T) {
 			recorded := newRecording(slices.Collect(maps.Values(queries))...)
 			checks := record(t, recorded)
-			recorded.add(map[string]*dto.MetricFamily{"token_price": pricesOfPage(t)}, recorded.last)
+			recorded.add(pricesOfPage(t), recorded.last)
 			require.ElementsMatch(t, slices.Collect(maps.Keys(queries)), slices.Collect(maps.Keys(checks)), "each query has a test")
 			for name, setup := range setups {
 				t.Run(name, func(t *testing.T) {
@@ -260,6 +260,17 @@ func recordIncident(t *testing.T, recorded *recording) map[string]answerCheck {
 			hour := microCost(t, p, perDay.Replace(query), askedAt(begin)).of("client")
 			require.InEpsilon(t, want["gen_ai_request_model=llama-3-8b"], hour["gen_ai_request_model=llama-3-8b"], 0.03, "its traffic is steady")
 		},
+		"What a million tokens costs on your own GPUs": func(t *testing.T, p *promserver.Server, query string) {
+			at(t, p, query).require(t, map[string]float64{
+				"gen_ai_request_model=llama-3-70b": 16 * 1e6 / (1800 * 41), "gen_ai_request_model=llama-3-8b": 2 * 1e6 / (1800 * (0.6*41 + 0.2*1)),
+			})
+		},
+		"What a million good tokens costs": func(t *testing.T, p *promserver.Server, query string) {
+			// Half of 70b's requests are good, and three quarters of 8b's.
+			at(t, p, query).require(t, map[string]float64{
+				"gen_ai_request_model=llama-3-70b": 16 * 1e6 / (1800 * 41 * 0.5), "gen_ai_request_model=llama-3-8b": 2 * 1e6 / (1800 * (0.6*41 + 0.2*1) * 0.75),
+			})
+		},
 		"Which requests cannot be judged": func(t *testing.T, p *promserver.Server, query string) {
 			// A fifth of 8b's answers have one token.
 			at(t, p, query).require(t, map[string]float64{
@@ -323,7 +334,7 @@ func costRules(t *testing.T) (file string) {
 
 // pricesOfPage returns the prices that the rules of the page record. longModel costs as much as the
 // model that the queries name.
-func pricesOfPage(t *testing.T) *dto.MetricFamily {
+func pricesOfPage(t *testing.T) map[string]*dto.MetricFamily {
 	t.Helper()
 	var rules struct {
 		Groups []struct {
@@ -334,7 +345,7 @@ func pricesOfPage(t *testing.T) *dto.MetricFamily {
 		}
 	}
 	parse(t, costRules(t), &rules)
-	prices := &dto.MetricFamily{Name: new("token_price"), Type: dto.MetricType_GAUGE.Enum()}
+	prices := map[string]*dto.MetricFamily{}
 	for _, rule := range rules.Groups[0].Rules {
 		models := []string{rule.Labels["gen_ai_request_model"]}
 		switch models[0] {
@@ -344,12 +355,21 @@ func pricesOfPage(t *testing.T) *dto.MetricFamily {
 			models = append(models, longModel)
 		}
 		price := promserver.Parsed(t, strings.TrimSuffix(strings.TrimPrefix(rule.Expr, "vector("), ")"))
+		family := prices[rule.Record]
+		if family == nil {
+			family = &dto.MetricFamily{Name: new(rule.Record), Type: dto.MetricType_GAUGE.Enum()}
+			prices[rule.Record] = family
+		}
 		for _, model := range models {
-			labels := []*dto.LabelPair{{Name: new("gen_ai_request_model"), Value: new(model)}, {Name: new("type"), Value: new(rule.Labels["type"])}}
-			prices.Metric = append(prices.Metric, &dto.Metric{Label: labels, Gauge: &dto.Gauge{Value: new(price)}})
+			labels := []*dto.LabelPair{{Name: new("gen_ai_request_model"), Value: new(model)}}
+			if of, ok := rule.Labels["type"]; ok {
+				labels = append(labels, &dto.LabelPair{Name: new("type"), Value: new(of)})
+			}
+			family.Metric = append(family.Metric, &dto.Metric{Label: labels, Gauge: &dto.Gauge{Value: new(price)}})
 		}
 	}
-	require.Len(t, prices.Metric, 3*2+2)
+	require.Len(t, prices["token_price"].Metric, 3*2+2)
+	require.Len(t, prices["gpu_cost_per_hour"].Metric, 2+1)
 	return prices
 }
 
@@ -371,6 +391,23 @@ tests:
         eval_time: 10m
         exp_samples: [{labels: '{vantage="client", gen_ai_request_model="llama-3-70b"}', value: 1}]
 `, costRules(t))
+	collector.Run(t, testenv.Program(t, "promtool"), "test", "rules", collector.WriteFile(t, t.TempDir(), "test.yaml", test))
+}
+
+// The example of the page: 3 per hour at 1,000 tokens per second.
+func TestQueriesPage_ExampleOfTheCostOnGPUs(t *testing.T) {
+	t.Parallel()
+	test := fmt.Sprintf(`
+tests:
+  - interval: 1m
+    input_series:
+      - {series: 'gpu_cost_per_hour{gen_ai_request_model="m"}', values: 3x10}
+      - {series: 'tokenpulse_tokens_total{vantage="client", gen_ai_request_model="m", type="output"}', values: 0+60000x10}
+    promql_expr_test:
+      - expr: %q
+        eval_time: 10m
+        exp_samples: [{labels: '{vantage="client", gen_ai_request_model="m"}', value: 0.83}]
+`, "round("+queriesOfPage(t)["What a million tokens costs on your own GPUs"]+", 0.01)")
 	collector.Run(t, testenv.Program(t, "promtool"), "test", "rules", collector.WriteFile(t, t.TempDir(), "test.yaml", test))
 }
 
