@@ -43,7 +43,7 @@ type Limits struct {
 
 // NewEngines returns an empty table.
 func NewEngines(s Settings, limits Limits) *Engines {
-	return &Engines{settings: s, limits: limits, byName: map[string]*known{}}
+	return &Engines{settings: s.withDefaults(), limits: limits, byName: map[string]*known{}}
 }
 
 // Find returns the engine of a name, which it adds if it is new. It returns nil if there is no room: nothing is then
@@ -88,7 +88,7 @@ func (e *Engines) Judge(now time.Duration, changed func(before State, s Status))
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.forget(now)
-	paused := e.judged > 0 && now-e.judged > pause
+	paused := e.judged > 0 && now-e.judged > e.settings.pause()
 	e.judged = now
 	names := slices.Sorted(maps.Keys(e.byName))
 	for _, name := range names {
@@ -111,8 +111,9 @@ func (e *Engines) Judge(now time.Duration, changed func(before State, s Status))
 	return full
 }
 
-// pause is how late Judge is called if this process did not run, or hardly. What engines sent meanwhile may not have been read.
-const pause = 3 * time.Second
+// pause is how late Judge is called if this process did not run, or hardly, for much of what an engine may be silent. What
+// engines sent meanwhile may not have been read.
+func (s Settings) pause() time.Duration { return time.Second + s.Base*2/5 }
 
 // forget removes engines that are gone.
 func (e *Engines) forget(now time.Duration) {

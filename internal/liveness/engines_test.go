@@ -198,6 +198,19 @@ func TestJudge_ATimeWithoutJudgementsIsNoSilence(t *testing.T) {
 	require.Equal(t, Stuck, f.Statuses()[0].State)
 }
 
+// A pause that is short by itself may be longer than a short bound.
+func TestJudge_APauseThatIsMostOfTheBoundIsNoSilence(t *testing.T) {
+	f := &fleet{Engines: NewEngines(Settings{Base: second, MaxBound: second}, Limits{Engines: 1, Ejected: 1}), now: second}
+	r := f.Find("a").Begin(f.now, 100_000, true)
+	r.Token(f.now)
+	f.pass(second)
+	f.now += second
+	f.pass(second)
+	require.Empty(t, f.notReady(), "2 s without a judgement, and without a token")
+	f.pass(2 * second)
+	require.Equal(t, []string{"a"}, f.notReady())
+}
+
 func TestEngines_UnusedOnesAreForgotten(t *testing.T) {
 	f := newFleet(t, 0.5, "old", "open")
 	f.Find("open").Begin(f.now, 1, false)
