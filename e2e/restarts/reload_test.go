@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -59,15 +58,7 @@ func TestReload_GoesOnWhenTheBackendIsDown(t *testing.T) {
 				_, err := tokenevents.PostLines(address, strings.Join(lines, "\n")+"\n")
 				require.NoError(t, err)
 			}
-			c.Signal(syscall.SIGHUP)
-			require.Eventually(t, func() bool {
-				select {
-				case <-c.Exited:
-					require.Fail(t, "the reload ended the Collector")
-				default:
-				}
-				return strings.Count(c.Output(t), "Everything is ready") == 2
-			}, 2*collector.Patience, 20*time.Millisecond)
+			c.Reload(t)
 			c.WaitFor(t, c.MetricsURL())
 			for _, loss := range []string{"lost the data of the last flush", "lost open streams"} {
 				require.Contains(t, c.Output(t), loss)

@@ -11,7 +11,9 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
@@ -119,8 +121,23 @@ func (c *Collector) Again(t *testing.T) *Collector {
 	next := &Collector{HTTP: c.HTTP, GRPC: c.GRPC, Metrics: c.Metrics}
 	next.Process = StartProcess(t, c.Command.Path, c.Command.Args[1:]...)
 	next.WaitFor(t, next.MetricsURL())
-	next.WaitForListener(t, next.HTTP)
+	next.WaitUntilReady(t)
 	return next
+}
+
+// Reload sends SIGHUP, and waits until all parts of the Collector have started again.
+func (c *Collector) Reload(t *testing.T) {
+	t.Helper()
+	before := c.starts(t)
+	c.Signal(syscall.SIGHUP)
+	require.Eventually(t, func() bool {
+		select {
+		case <-c.Exited:
+			require.Fail(t, "the reload ended the Collector")
+		default:
+		}
+		return c.starts(t) > before
+	}, 2*Patience, 10*time.Millisecond, "the Collector does not start again")
 }
 
 // Post sends a body, and checks that the receiver accepts all of it.

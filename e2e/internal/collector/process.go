@@ -86,9 +86,13 @@ func (p *Process) WaitFor(t *testing.T, url string) {
 // that /metrics answers before a receiver listens.
 func (p *Process) WaitUntilReady(t *testing.T) {
 	t.Helper()
-	require.Eventually(t, func() bool {
-		return strings.Contains(p.Output(t), "Everything is ready")
-	}, Patience, 10*time.Millisecond, "%s does not get ready", p.Command.Path)
+	require.Eventually(t, func() bool { return p.starts(t) > 0 }, Patience, 10*time.Millisecond, "%s does not get ready", p.Command.Path)
+}
+
+// starts returns how often all parts of a Collector have started.
+func (p *Process) starts(t *testing.T) int {
+	t.Helper()
+	return strings.Count(p.Output(t), "Everything is ready")
 }
 
 // StartProcess runs a program with the environment of the test.
