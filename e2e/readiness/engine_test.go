@@ -5,24 +5,30 @@ package readiness
 
 import (
 	"context"
-	"encoding/json"
 	"io"
+	"net"
 	"net/http"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tokenpulse/tokenpulse/e2e/internal/collector"
 	"github.com/tokenpulse/tokenpulse/e2e/internal/llmservice"
 )
 
 // engine answers requests with ten tokens, until it is wedged: it then accepts requests and sends nothing.
 type engine struct {
 	address string
+	server  *http.Server
 	wedged  atomic.Bool
 	asked   atomic.Int64
 	prefill func(bytes int) time.Duration
+	// prefilling is locked during a prefill: prompts are prefilled one by one, and no stream has a token meanwhile.
+	prefilling sync.RWMutex
 }
 
 const (
@@ -33,22 +39,42 @@ const (
 
 func startEngine(t *testing.T) *engine {
 	t.Helper()
-	e := &engine{prefill: func(int) time.Duration { return prefill }}
-	e.address = llmservice.Start(t, e.answer).Listener.Addr().String()
+	e := &engine{address: collector.FreeAddress(t), prefill: func(int) time.Duration { return prefill }}
+	e.listen(t)
+	t.Cleanup(e.close)
 	return e
 }
+
+func (e *engine) listen(t *testing.T) {
+	t.Helper()
+	var listener net.Listener
+	require.Eventually(t, func() bool { // a program that another test starts holds closed listeners until it is executed
+		var err error
+		listener, err = net.Listen("tcp", e.address)
+		return err == nil
+	}, collector.Patience, time.Millisecond)
+	server := &http.Server{Handler: http.HandlerFunc(e.answer), ReadHeaderTimeout: time.Minute}
+	e.server = server
+	go func() { _ = server.Serve(listener) }()
+}
+
+// close resets the connections, and refuses further ones.
+func (e *engine) close() { _ = e.server.Close() }
 
 func (e *engine) answer(w http.ResponseWriter, r *http.Request) {
 	prompt, _ := io.ReadAll(r.Body)
 	e.asked.Add(1)
-	if !e.work(r.Context(), e.prefill(len(prompt))) {
-		return
-	}
+	e.prefilling.Lock()
+	here := e.work(r.Context(), e.prefill(len(prompt)))
+	e.prefilling.Unlock()
 	for range words {
-		llmservice.WriteChunks(w, 1)
-		if !e.work(r.Context(), perWord) {
+		if !here {
 			return
 		}
+		e.prefilling.RLock()
+		llmservice.WriteChunks(w, 1)
+		e.prefilling.RUnlock()
+		here = e.work(r.Context(), perWord)
 	}
 	_, _ = io.WriteString(w, llmservice.ChatEnd)
 }
@@ -68,24 +94,7 @@ func (e *engine) work(ctx context.Context, long time.Duration) bool {
 	}
 }
 
-// check asks whether an engine is ready.
-func check(url string) (status int, answer map[string]any) {
-	response, err := (&http.Client{Timeout: 2 * time.Second}).Get(url)
-	if err != nil {
-		return 0, nil
-	}
-	defer response.Body.Close()
-	_ = json.NewDecoder(response.Body).Decode(&answer)
-	return response.StatusCode, answer
-}
-
-// requireStatus waits for a status.
-func requireStatus(t *testing.T, url string, status int) {
-	t.Helper()
-	var answer map[string]any
-	require.Eventually(t, func() bool {
-		var got int
-		got, answer = check(url)
-		return got == status
-	}, 30*time.Second, 20*time.Millisecond, "%v", answer)
+// asking is the body of a request whose prompt is so long.
+func asking(bytes int) string {
+	return strings.Replace(llmservice.ChatAsked, "go", strings.Repeat("go ", bytes/3), 1)
 }

@@ -138,7 +138,7 @@ func TestHAProxy_AvoidsAnEngineThatIsStuck(t *testing.T) {
 				t.Parallel()
 				b := startBalanced(t, program, changes...)
 				for _, url := range b.readiness {
-					requireStatus(t, url, http.StatusOK)
+					collector.WaitForReady(t, url, http.StatusOK)
 				}
 				warm, stop := b.load(t)
 				time.Sleep(5 * time.Second)
@@ -152,7 +152,7 @@ func TestHAProxy_AvoidsAnEngineThatIsStuck(t *testing.T) {
 				t.Logf("%s: %s", name, measured)
 
 				b.engines[1].wedged.Store(false)
-				requireStatus(t, b.readiness[1], http.StatusOK) // also without traffic, by a trial
+				collector.WaitForReady(t, b.readiness[1], http.StatusOK) // also without traffic, by a trial
 				before := b.engines[1].asked.Load()
 				_, stop = b.load(t)
 				require.Eventually(t, func() bool { return b.engines[1].asked.Load() > before }, collector.Patience, time.Second, "it gets requests again")
@@ -175,7 +175,7 @@ func TestHAProxy_AsksAllIfFewAreReady(t *testing.T) {
 		e.wedged.Store(true)
 	}
 	for _, url := range b.readiness[:2] {
-		requireStatus(t, url, http.StatusServiceUnavailable)
+		collector.WaitForReady(t, url, http.StatusServiceUnavailable)
 	}
 	time.Sleep(3 * time.Second) // HAProxy checks every second
 	before := b.engines[0].asked.Load()
@@ -184,7 +184,7 @@ func TestHAProxy_AsksAllIfFewAreReady(t *testing.T) {
 		e.wedged.Store(false)
 	}
 	for _, url := range b.readiness {
-		requireStatus(t, url, http.StatusOK)
+		collector.WaitForReady(t, url, http.StatusOK)
 	}
 	stop()
 	require.Zero(t, o.failed, "%s", o)
