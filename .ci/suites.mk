@@ -47,7 +47,7 @@ $(ENGINE): e2e/engine/package-lock.json
 	@touch $@
 
 .PHONY: suite-engine
-suite-engine: build $(ENGINE) ## Compare what the token_tap receiver sees with the timings of llama.cpp, which runs a model with random weights; needs Linux on x86-64, Node.js 20 and npm
+suite-engine: build $(ENGINE) ## Compare what the token_tap receiver sees with the timings of llama.cpp, which runs a model with random weights, and stop it; needs Linux on x86-64, Node.js 20 and npm
 	go test -C e2e -count=1 -tags=engine -v ./engine $(ARGS)
 
 # The Collector of examples/fleet, and the Kafka broker of its tests.

@@ -3,7 +3,7 @@
 
 //go:build engine
 
-// Package engine compares the token_tap receiver with the timings of an engine.
+// Package engine compares what the token_tap receiver says of an engine with what the engine does.
 package engine
 
 import (
@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,11 +33,25 @@ type engineTimings struct {
 	Predicted float64 `json:"predicted_ms"`
 }
 
+// startEngine starts llama.cpp, and returns its URL.
+func startEngine(t *testing.T) (engine *collector.Process, url string) {
+	t.Helper()
+	engine = collector.StartProcess(t, testenv.Program(t, "node"), filepath.Join(testenv.Root(t), "e2e", "engine", "server.mjs"), filepath.Join(t.TempDir(), "random.gguf"))
+	listening := regexp.MustCompile(`listening on (\d+)`)
+	require.Eventually(t, func() bool { return listening.MatchString(engine.Output(t)) }, 2*collector.Patience, 100*time.Millisecond, "the engine does not start")
+	return engine, "http://127.0.0.1:" + listening.FindStringSubmatch(engine.Output(t))[1]
+}
+
+// asking is the body of a request for a number of tokens.
+func asking(prompt, tokens int) io.Reader {
+	return strings.NewReader(fmt.Sprintf(`{"stream":true,"n_predict":%d,"prompt_tokens":%d}`, tokens, prompt))
+}
+
 // complete asks the engine for a number of tokens, and returns the timings of its last
 // event: on the clock of its server, and as counted by llama.cpp.
 func complete(t *testing.T, url string, prompt, tokens int) (server, counted engineTimings) {
 	t.Helper()
-	answer, err := http.Post(url+"/completion", "application/json", bytes.NewBufferString(fmt.Sprintf(`{"stream":true,"n_predict":%d,"prompt_tokens":%d}`, tokens, prompt)))
+	answer, err := http.Post(url+"/completion", "application/json", asking(prompt, tokens))
 	require.NoError(t, err)
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
@@ -60,10 +75,7 @@ func medianOf(values []float64) float64 { return slices.Sorted(slices.Values(val
 // tap sees in passing agree with the times that the engine's process measures.
 func TestEngine_LlamaTimingsAgreeWithTheTap(t *testing.T) {
 	const prompt, tokens, requests, tolerance = 256, 64, 5, 0.02
-	engine := collector.StartProcess(t, testenv.Program(t, "node"), filepath.Join(testenv.Root(t), "e2e", "engine", "server.mjs"), filepath.Join(t.TempDir(), "random.gguf"))
-	listening := regexp.MustCompile(`listening on (\d+)`)
-	require.Eventually(t, func() bool { return listening.MatchString(engine.Output(t)) }, 2*collector.Patience, 100*time.Millisecond, "the engine does not start")
-	upstream := "http://127.0.0.1:" + listening.FindStringSubmatch(engine.Output(t))[1]
+	_, upstream := startEngine(t)
 	c := collector.StartTap(t, upstream)
 	complete(t, c.URL(""), prompt, 2) // the first one allocates
 

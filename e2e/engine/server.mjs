@@ -30,6 +30,7 @@ async function complete(request, response) {
     body += piece
   }
   const {n_predict: limit, prompt_tokens: promptLength} = JSON.parse(body)
+  console.log('computing')
   const prompt = Array.from({length: promptLength}, (_, i) => firstWord + i)
   const send = event => response.write(`data: ${JSON.stringify(event)}\n\n`)
   response.writeHead(200, {'Content-Type': 'text/event-stream'})
