@@ -109,6 +109,33 @@ func (s *scripted) send(path, body string) {
 	<-s.asked
 }
 
+// upload sends the first half of a request. finish sends the rest, and returns once the engine has all of it.
+func (s *scripted) upload(text string) (finish func()) {
+	s.t.Helper()
+	body, upload := io.Pipe()
+	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.url+chatPath, body)
+	require.NoError(s.t, err)
+	go func() {
+		if response, err := client(s.t).Do(request); err == nil {
+			_, _ = io.Copy(io.Discard, response.Body)
+			_ = response.Body.Close()
+		}
+	}()
+	write := func(part string) {
+		s.t.Helper()
+		_, err := io.WriteString(upload, part)
+		require.NoError(s.t, err)
+	}
+	half := len(text) / 2
+	write(text[:half])
+	return func() {
+		s.t.Helper()
+		write(text[half:])
+		require.NoError(s.t, upload.Close())
+		<-s.asked
+	}
+}
+
 // produce lets the engine answer a request, so that it is known to produce tokens.
 func (s *scripted) produce() {
 	s.t.Helper()
@@ -198,27 +225,26 @@ func TestEngine_IsJudgedEverySecond(t *testing.T) {
 func TestEngine_HasARequestOnceItHasAllOfIt(t *testing.T) {
 	s := startScripted(t)
 	s.produce()
-	body, upload := io.Pipe()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+chatPath, body)
-	require.NoError(t, err)
-	go func() {
-		if response, err := client(t).Do(request); err == nil {
-			_ = response.Body.Close()
-		}
-	}()
-	half := len(chatRequest) / 2
-	_, err = io.WriteString(upload, chatRequest[:half])
-	require.NoError(t, err)
+	finish := s.upload(chatRequest)
 	for range 50 {
 		s.requireVerdict(time.Hour, liveness.Idle, liveness.None)
 		time.Sleep(time.Millisecond)
 	}
-	_, err = io.WriteString(upload, chatRequest[half:])
-	require.NoError(t, err)
-	require.NoError(t, upload.Close())
-	<-s.asked
+	finish()
 	require.Eventually(t, func() bool { return s.after(0).Largest == int64(len(chatRequest)) }, time.Minute, time.Millisecond)
 	s.requireVerdict(time.Hour, liveness.Stuck, liveness.NoToken)
+}
+
+// The engine has this request long after the tap.
+func TestEngine_TokensAfterALongUploadHaveTheTimeAtWhichTheyCame(t *testing.T) {
+	s := startScripted(t)
+	finish := s.upload(chatRequest)
+	time.Sleep(200 * time.Millisecond)
+	finish()
+	require.Eventually(t, func() bool { return s.after(0).Waiting == 1 }, time.Minute, time.Millisecond)
+	s.hear(tokenEvent)
+	v := s.after(0)
+	require.LessOrEqual(t, v.LastToken, engines.Now())
 }
 
 // Listing models, counting tokens and the like shows nothing, whether it is answered or not.
