@@ -105,7 +105,7 @@ func (p *prompts) silent(now time.Duration, s sample) {
 	if known, ok := p.expect(now, s.largest); ok {
 		rate = min(rate, growth*max(known.Seconds()/float64(max(s.largest, 1)), peak))
 	}
-	c.peak, c.peakAge = max(rate, peak), now
+	c.peak, c.peakAge = rate, now
 }
 
 func (p *prompts) served(now time.Duration, s sample) {

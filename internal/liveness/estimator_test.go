@@ -103,8 +103,10 @@ func expected(t *testing.T, p *prompts, now time.Duration, size int64) float64 {
 
 // With a cache that is not reported, the first uncached prompt takes much longer than those before it.
 func TestEstimate_LargestOfTheFirstTenTurns(t *testing.T) {
-	p, now := learned(0.1, 0.1, 2, 0.1, 0.1, 0.1)
-	require.InDelta(t, 2, expected(t, p, now, 10_000), 0.1) // less what three samples lower it by
+	p, now := learned(2, 0.1, 0.1)
+	require.InDelta(t, 2, expected(t, p, now, 10_000), 0.01)
+	p, now = learned(0.1, 0.1, 2, 0.1, 0.1, 0.1)
+	require.InDelta(t, 2, expected(t, p, now, 10_000), 0.01)
 	p, now = learned(0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 2, 0.1)
 	require.InDelta(t, 2, expected(t, p, now, 10_000), 0.05)
 	p, now = learned(0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 2)
@@ -135,6 +137,38 @@ func TestEstimate_UnknownBeforeThreeSamples(t *testing.T) {
 	require.False(t, ok)
 	p, now = learned(1, 1, 1)
 	expected(t, p, now, 10_000)
+	p, now = learned(0, 1, 1)
+	_, ok = p.expect(now, 10_000)
+	require.False(t, ok, "a turn that took no time is no sample")
+}
+
+// A new engine that is busy is known soon.
+func TestEstimate_TheFirstThreeSamplesNeedNoTimeBetween(t *testing.T) {
+	p := new(prompts)
+	for range 3 {
+		p.served(0, sample{size: 10_000, uncached: 1, turn: second})
+	}
+	require.InDelta(t, 1, expected(t, p, 0, 10_000), 0.01)
+}
+
+// token_stream knows no sizes: all prompts are alike.
+func TestEstimate_WithoutSizes(t *testing.T) {
+	p, now := new(prompts), time.Duration(0)
+	for range 3 {
+		now += time.Minute
+		p.served(now, sample{uncached: 1, turn: 2 * second})
+	}
+	require.InDelta(t, 2, expected(t, p, now, 0), 0.01)
+	p.silent(now, sample{silence: 3 * second})
+	require.InDelta(t, 3, expected(t, p, now, 0), 0.01)
+	p.silent(now, sample{silence: 100 * second})
+	require.InDelta(t, 6, expected(t, p, now, 0), 0.01)
+}
+
+func TestClassOf_DoublesFrom1KiBTo16MiB(t *testing.T) {
+	for size, want := range map[int64]int{0: 0, 1023: 0, 1024: 1, 2047: 1, 2048: 2, 16<<20 - 1: 14, 16 << 20: 15, 1 << 40: 15} {
+		require.Equal(t, want, classOf(size), "%d", size)
+	}
 }
 
 // 10,000 bytes take 1 s: their class is from 8 KiB to 16 KiB.
@@ -148,11 +182,22 @@ func TestEstimate_OtherSizes(t *testing.T) {
 		p.served(now, sample{size: 20_000, uncached: 1, turn: duration(0.1)})
 	}
 	require.InDelta(t, 8192./10_000, expected(t, p, now, 20_000), 0.01, "no less than smaller prompts")
+	for range 3 {
+		now += time.Minute
+		p.served(now, sample{size: 40_000, uncached: 1, turn: duration(0.1)})
+	}
+	require.InDelta(t, 8192./10_000, expected(t, p, now, 40_000), 0.01, "of which the slowest counts")
+	p, now = learned(1, 1, 1)
+	for range 3 {
+		now += time.Minute
+		p.served(now, sample{size: 5000, uncached: 1, turn: duration(0.1)})
+	}
+	require.InDelta(t, 0.02, expected(t, p, now, 1000), 0.001, "if none is smaller, as the next larger ones")
 }
 
 func TestEstimate_CountsUncachedBytes(t *testing.T) {
 	p, now := new(prompts), time.Duration(0)
-	for _, cached := range []float64{0.4, 0.4, 0.4, 0.9, 0.9, 0.9} {
+	for _, cached := range []float64{0.4, 0.4, 0.4, 0.6, 0.6, 0.6} {
 		now += time.Minute
 		p.served(now, sample{size: 10_000, uncached: 1 - cached, turn: duration(0.6)})
 	}
@@ -163,7 +208,7 @@ func TestEstimate_CountsUncachedBytes(t *testing.T) {
 func TestEstimate_OneSampleIn20Seconds(t *testing.T) {
 	p, now := learned(1, 1, 1)
 	for i := range 1000 {
-		p.served(now+time.Duration(i)*19*time.Millisecond, sample{size: 10_000, uncached: 1, turn: duration(50)})
+		p.served(now+time.Duration(i)*20*time.Millisecond, sample{size: 10_000, uncached: 1, turn: duration(50)})
 	}
 	require.InDelta(t, 1, expected(t, p, now, 10_000), 0.01)
 	p.served(now+20*time.Second, sample{size: 10_000, uncached: 1, turn: duration(50)})
@@ -184,6 +229,26 @@ func TestEstimate_LongestSilenceDoublesAtMostAndIsHalvedIn12Hours(t *testing.T) 
 	silence(2)
 	require.InDelta(t, 2, expected(t, p, now, 10_000), 0.01, "longer than what is left of it")
 	require.InDelta(t, 1, expected(t, p, now+48*time.Hour, 10_000), 0.01, "turns do not decay")
+}
+
+// Prompts of 40,000 bytes are not known yet, other than by those of 10,000, which would take 9.8 s if they were so large.
+func TestEstimate_ASilenceOfAnUnknownSizeDoublesWhatIsExpectedAndThenItself(t *testing.T) {
+	p, now := learned(1, 1, 1)
+	silence := func() { p.silent(now, sample{size: 40_000, largest: 40_000, silence: 100 * second}) }
+	known := func() float64 {
+		known := *p
+		for range 3 {
+			known.served(now, sample{size: 40_000, uncached: 1, turn: second})
+		}
+		return expected(t, &known, now, 40_000)
+	}
+	guess := 40_000. / 10_000 * 40_000 / 16_384
+	silence()
+	require.InDelta(t, 2*guess, known(), 0.1)
+	silence()
+	require.InDelta(t, 4*guess, known(), 0.1)
+	silence()
+	require.InDelta(t, 8*guess, known(), 0.1)
 }
 
 func TestEstimate_SilenceIsOfTheLargestPrompt(t *testing.T) {
