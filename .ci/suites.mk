@@ -88,7 +88,7 @@ suite-jaeger: build $(JAEGER) ## Run each query of docs/traces.md in Jaeger and 
 	go test -C e2e -count=1 -tags=jaeger -v ./traces -run='^TestTracesPage' $(ARGS) | $(QUIET)
 
 .PHONY: suite-kubernetes
-suite-kubernetes: build ## Decode examples/kubernetes strictly into the types of Kubernetes and the operators, and validate its configs; the first build takes minutes
+suite-kubernetes: build ## Decode examples/kubernetes strictly into the types of Kubernetes and the operators, validate its configs, and let the kubelet's prober ask a sidecar; the first build takes minutes
 	cd e2e/kubernetes && go mod tidy -diff && $(LINT) run ./...
 	go test -C e2e/kubernetes -count=1 -v ./... $(ARGS)
 
