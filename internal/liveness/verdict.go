@@ -36,7 +36,7 @@ const (
 	Refused             // down: connections were refused or reset
 	Errors              // down: several clients got errors
 	NoWitness           // unknown: all open requests may be silent while the engine is healthy
-	NeverToken          // unknown: the engine has never had a token, or none since it was down
+	NeverToken          // unknown: no token was seen since the Collector started, or since the engine was down
 	TooMany             // unknown: requests are open whose tokens cannot be seen, such as more than the engine tracks
 	Trial               // unknown: after it was stuck, the engine has another chance
 )
