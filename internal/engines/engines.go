@@ -150,6 +150,9 @@ func Explain(s *liveness.Status) string {
 	case liveness.Slow:
 		return "most requests miss their objective"
 	case liveness.Producing:
+		if s.Silence < time.Second {
+			return "tokens arrive"
+		}
 		return fmt.Sprintf("no token for %s; open requests explain up to %s", round(s.Silence), round(s.Bound))
 	}
 	return ""

@@ -315,3 +315,19 @@ func TestWatch_AStepOfTheWallClockChangesNoVerdict(t *testing.T) {
 		}
 	}
 }
+
+func TestExplain_EachStateHasAReasonForPeople(t *testing.T) {
+	for state := range liveness.States {
+		for reason := liveness.None; reason <= liveness.Trial; reason++ {
+			decided := state == liveness.Down || state == liveness.Stuck || state == liveness.Unknown
+			if decided == (reason == liveness.None) {
+				continue
+			}
+			require.NotEmpty(t, Explain(&liveness.Status{Verdict: liveness.Verdict{State: state, Reason: reason}}), "%s %s", state, reason)
+		}
+	}
+	producing := liveness.Status{Verdict: liveness.Verdict{State: liveness.Producing, Silence: 100 * time.Millisecond, Bound: 6 * time.Second}}
+	require.Equal(t, "tokens arrive", Explain(&producing))
+	producing.Silence = 3 * time.Second
+	require.Equal(t, "no token for 3s; open requests explain up to 6s", Explain(&producing))
+}
