@@ -8,11 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 )
 
 // version is the first byte of what AppendBinary writes.
-const version = 1
+const version = 2
 
 // saved is what an engine has learned, without times: peaks are as of the time of saving.
 type saved struct {
@@ -28,8 +29,8 @@ type savedClass struct {
 }
 
 type savedWake struct {
-	Count         uint64
-	Idle, Longest time.Duration
+	Slept   [enough]time.Duration
+	Longest time.Duration
 }
 
 // Learned returns how many first tokens the engine has learned from. Equal numbers mean that it has learned nothing in between.
@@ -51,7 +52,7 @@ func (e *Engine) AppendBinary(dst []byte, now time.Duration) []byte {
 		}
 	}
 	for i, w := range e.wake.seen {
-		s.Wakes[i] = savedWake{w.count, w.idle, w.longest}
+		s.Wakes[i] = savedWake{w.slept, w.longest}
 	}
 	dst, err := binary.Append(append(dst, version), binary.LittleEndian, &s)
 	if err != nil {
@@ -82,7 +83,7 @@ func (e *Engine) Restore(encoded []byte, now time.Duration) error {
 	defer e.mu.Unlock()
 	e.estimator, e.phase.most, e.ratio.perByte = learned, s.Ended, s.Ratio
 	for i, w := range s.Wakes {
-		e.wake.seen[i] = awakening{w.Count, w.Idle, w.Longest}
+		e.wake.seen[i] = awakening{w.Slept, w.Longest}
 	}
 	return nil
 }
@@ -94,7 +95,7 @@ func (s *saved) valid() bool {
 		ok = ok && within(c.Turn, -100, 100) && within(c.Peak, 0, 1e9)
 	}
 	for _, w := range s.Wakes {
-		ok = ok && w.Idle >= 0 && w.Longest >= 0
+		ok = ok && slices.Min(w.Slept[:]) >= 0 && w.Longest >= 0
 	}
 	return ok
 }

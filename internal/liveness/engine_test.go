@@ -281,8 +281,8 @@ func TestRestore_KnowsTheBoundAfterARestart(t *testing.T) {
 func TestRestore_RejectsOtherVersionsAndMalformedState(t *testing.T) {
 	encoded := New(Settings{}).AppendBinary(nil, 0)
 	e := New(Settings{})
-	require.ErrorContains(t, e.Restore(nil, 0), "version 1")
-	require.ErrorContains(t, e.Restore(append([]byte{9}, encoded[1:]...), 0), "version 1")
+	require.ErrorContains(t, e.Restore(nil, 0), "version 2")
+	require.ErrorContains(t, e.Restore(append([]byte{9}, encoded[1:]...), 0), "version 2")
 	require.ErrorIs(t, e.Restore(encoded[:len(encoded)-1], 0), errMalformed)
 	require.ErrorIs(t, e.Restore(append(encoded, 0), 0), errMalformed)
 	for i := 17; i < 25; i++ {

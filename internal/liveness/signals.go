@@ -6,6 +6,7 @@ package liveness
 import (
 	"math"
 	"math/bits"
+	"slices"
 	"time"
 )
 
@@ -24,9 +25,8 @@ type wake struct {
 }
 
 type awakening struct {
-	count   uint64
-	idle    time.Duration // longest sleep
-	longest time.Duration // longest additional time, which decays
+	slept   [enough]time.Duration // longest sleeps, the longest first
+	longest time.Duration         // longest additional time, which decays
 }
 
 // begin notes how long the engine was idle.
@@ -38,17 +38,19 @@ func (w *wake) begin(idle time.Duration) {
 // learn keeps the longest time; each shorter one lowers it by 1%.
 func (w *wake) learn(silence time.Duration) {
 	s := &w.seen[w.after]
-	s.count++
-	s.idle = max(s.idle, w.idle)
+	if i := slices.IndexFunc(s.slept[:], func(slept time.Duration) bool { return w.idle > slept }); i >= 0 {
+		copy(s.slept[i+1:], s.slept[i:])
+		s.slept[i] = w.idle
+	}
 	s.longest = max(silence, s.longest-s.longest/100)
 }
 
-// expect returns the additional time: the longest after a sleep of any class up to the first one with sleeps as
-// long as this one. It is not known before such sleeps were seen.
+// expect returns the additional time: the longest after a sleep of any class up to the first one with enough sleeps as
+// long as this one. It is not known before these were seen.
 func (w *wake) expect() (most time.Duration, known bool) {
 	for i, s := range w.seen {
 		most = max(most, s.longest)
-		if i >= w.after && s.idle >= w.idle && s.count >= enough {
+		if i >= w.after && s.slept[enough-1] >= w.idle {
 			return most, true
 		}
 	}
