@@ -156,7 +156,7 @@ func (e *Engine) largestPrompt() int64 { return max(e.abandoned.largest, e.promp
 // closes notes that no witness is open any more. What the last ones waited in vain counts, but for the base and
 // the prefill: clients give up and ask again while an engine hangs.
 func (e *Engine) closes(now time.Duration) {
-	if expected, ok := e.estimator.expect(now, e.abandoned.largest); ok && e.latest() < e.busyFrom && !e.wake.waking {
+	if expected, ok := e.estimator.expect(now, e.largestPrompt()); ok && e.latest() < e.busyFrom && !e.wake.waking {
 		e.abandoned.waited += max(0, now-e.busyFrom-e.settings.Base-expected)
 	}
 }
@@ -268,6 +268,9 @@ func (r *Request) Unseen(now time.Duration) {
 	e.remove(r)
 	r.witness = false
 	e.untracked++
+	if !r.started { // it may still be prefilled
+		e.abandoned.largest = max(e.abandoned.largest, r.size)
+	}
 	if before && !e.witnessed(now) {
 		e.closes(now)
 	}

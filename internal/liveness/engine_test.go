@@ -139,6 +139,38 @@ func TestVerdict_PrefillStopsWhileDecodingGoesOn(t *testing.T) {
 	v := e.Verdict(now + 28*second)
 	require.Equal(t, Stuck, v.State)
 	require.Equal(t, NoFirstToken, v.Reason)
+	streams[59].Token(now + 29*second)
+	require.Equal(t, Stuck, e.Verdict(now+30*second).State, "tokens of others do not end it")
+}
+
+// While nothing waits, streams end: that shows nothing of the request that comes then, until it waits for longer than the bound.
+func TestVerdict_ARequestAfterManyStreamsEndedIsAdmittedWithinTheBound(t *testing.T) {
+	e, now := taught()
+	e.phase.most = 2
+	var streams []*Request
+	for range 60 {
+		r := e.Begin(now, 1000, true)
+		r.Token(now)
+		streams = append(streams, r)
+	}
+	now += 30 * second
+	for _, r := range streams[1:] {
+		r.Token(now)
+		r.End(now, Completed, Usage{})
+	}
+	goesOn := func(state State) {
+		t.Helper()
+		streams[0].Token(now)
+		require.Equal(t, state, e.Verdict(now).State)
+	}
+	goesOn(Producing)
+	e.Begin(now, 1000, true)
+	for range 5 {
+		now += second
+		goesOn(Producing)
+	}
+	now += second
+	goesOn(Stuck)
 }
 
 func TestVerdict_Idle(t *testing.T) {
@@ -252,17 +284,166 @@ func TestVerdict_MaxBoundLimitsWhatAPromptExplains(t *testing.T) {
 	require.Equal(t, Stuck, e.Verdict(now+121*second).State)
 }
 
-// An answer from a cache says nothing about a prefill: if it counted, the bound would fall to 5 s.
+// An answer from a cache says nothing about a prefill: if it counted, the bound would fall to 5 s. The engine is never
+// silent, and long after its first silences, only turns are known.
 func TestVerdict_CachedPromptsNarrowNothing(t *testing.T) {
+	for _, test := range []struct {
+		usage Usage
+		want  float64
+	}{{Usage{Input: 25_000, Cached: 24_900}, 11}, {Usage{Input: 25_000}, 5.15}, {Usage{}, 5.15}} {
+		e, now := taught()
+		other := e.Begin(now, 1000, true)
+		other.Token(now)
+		for range 400 {
+			now += 30 * time.Minute
+			other.Token(now)
+			r := e.Begin(now, 100_000, true)
+			r.Token(now + second/20)
+			r.End(now+second, Completed, test.usage)
+		}
+		bound, _ := e.bound(now, 100_000)
+		require.InDelta(t, test.want, bound.Seconds(), 0.5, "%v", test.usage)
+	}
+}
+
+// Requests that come while others are prefilled wait for these, too.
+func TestVerdict_WaitsInAQueueAreNoPrefill(t *testing.T) {
 	e, now := taught()
-	for range 200 {
-		r := e.Begin(now, 100_000, true)
-		r.Token(now + second/20)
-		r.End(now+second, Completed, Usage{Input: 25_000, Cached: 24_900})
+	other := e.Begin(now, 1000, true)
+	for range 40 {
 		now += 30 * second
+		other.Token(now)
+		var queue []*Request
+		for i := range 4 {
+			queue = append(queue, e.Begin(now+time.Duration(i), 100_000, true))
+		}
+		for i, r := range queue {
+			at := now + time.Duration(i+1)*2*second
+			other.Token(at - second)
+			r.Token(at)
+			r.End(at, Completed, Usage{})
+		}
 	}
 	bound, _ := e.bound(now, 100_000)
-	require.Greater(t, bound, 10*second)
+	require.InDelta(t, 11, bound.Seconds(), 0.5)
+}
+
+// Each model is loaded for 18 s after 10 minutes without a request.
+func TestVerdict_AfterASleepTheBoundHasTheTimeToWakeUp(t *testing.T) {
+	e, now := taught()
+	const bounded = 5 + 3*(2+18)
+	for range 3 {
+		now += 10 * time.Minute
+		r := e.Begin(now, 100_000, true)
+		v := e.Verdict(now + second)
+		require.False(t, v.Learned)
+		require.Equal(t, 2*time.Minute, v.Bound)
+		now += 20 * second
+		r.Token(now)
+		require.InDelta(t, 11, e.Verdict(now).Bound.Seconds(), 0.5, "it is awake")
+		r.End(now, Completed, Usage{})
+	}
+	now += 10 * time.Minute
+	for range 3 { // clients that give up and ask again
+		r := e.Begin(now, 100_000, true)
+		v := e.Verdict(now)
+		require.True(t, v.Learned)
+		require.InDelta(t, bounded, v.Bound.Seconds(), 0.5)
+		r.End(now+second, Abandoned, Usage{})
+		now += 2 * second
+	}
+	e.Begin(now, 100_000, true)
+	require.Equal(t, Producing, e.Verdict(now+(bounded-1)*second).State)
+	require.Equal(t, Stuck, e.Verdict(now+(bounded+1)*second).State)
+}
+
+func TestVerdict_HasTheEvidence(t *testing.T) {
+	e, now := taught()
+	hangs, decodes := e.Begin(now, 1000, true), e.Begin(now, 2000, true)
+	hangs.Token(now + second)
+	for i := range 30 {
+		decodes.Token(now + time.Duration(i+1)*second)
+	}
+	now += 30 * second
+	e.Begin(now, 3000, false)
+	e.Begin(now, 100_000, true)
+	e.Begin(now, 4000, true)
+	e.Begin(now, 1000, true).Unseen(now)
+	v := e.Verdict(now + 2*second)
+	require.Equal(t, [...]int{2, 1, 1, 1, 1, 6}, [...]int{v.Waiting, v.Decoding, v.Silent, v.Hung, v.Untracked, v.Open()})
+	require.EqualValues(t, 100_000, v.Largest)
+	require.Equal(t, now, v.LastToken)
+	require.Equal(t, 2*second, v.Silence)
+	require.EqualValues(t, 40, v.Prompts, "the very first one teaches nothing, and one was not of the largest prompt")
+}
+
+func TestVerdict_StuckInMidAnswerEndsWithItsNextToken(t *testing.T) {
+	e, now := taught()
+	r := e.Begin(now, 1000, true)
+	r.Token(now)
+	require.Equal(t, Stuck, e.Verdict(now+10*second).State)
+	require.Equal(t, Stuck, e.Verdict(now+11*second).State)
+	r.Token(now + 12*second)
+	require.Equal(t, Producing, e.Verdict(now+13*second).State)
+	require.Equal(t, now+13*second, e.Verdict(now+14*second).Since)
+}
+
+func TestVerdict_ATrialEndsWithATokenOfAStreamFromBefore(t *testing.T) {
+	e, now := taught()
+	r := e.Begin(now, 1000, true)
+	r.Token(now)
+	require.Equal(t, Stuck, e.Verdict(now+10*second).State)
+	e.Try(now + 40*second)
+	require.Equal(t, Trial, e.Verdict(now+41*second).Reason)
+	r.Token(now + 42*second)
+	v := e.Verdict(now + 43*second)
+	require.Equal(t, Producing, v.State)
+	require.Equal(t, 1, v.Decoding, "it is a witness again")
+	require.Equal(t, Stuck, e.Verdict(now+50*second).State)
+}
+
+// What clients waited for in vain counts, without what the bound allows for an engine that works.
+func TestVerdict_WaitsOfWhatIsNoWitnessAnyMoreAddUp(t *testing.T) {
+	for name, leaves := range map[string]func(r *Request, now time.Duration){
+		"abandoned":   func(r *Request, now time.Duration) { r.End(now, Abandoned, Usage{}) },
+		"held":        func(r *Request, now time.Duration) { r.SetWitness(now, false) },
+		"not visible": func(r *Request, now time.Duration) { r.Unseen(now) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, now := taught()
+			leaves(e.Begin(now, 100_000, true), now+9*second)
+			require.Zero(t, e.Verdict(now+10*second).Silence, "no witness is open")
+			leaves(e.Begin(now+10*second, 100_000, true), now+11*second) // too short to count
+			next := e.Begin(now+20*second, 100_000, true)
+			v := e.Verdict(now + 21*second)
+			require.InDelta(t, 1+9-5-2, v.Silence.Seconds(), 0.1)
+			next.Token(now + 22*second)
+			require.InDelta(t, 1, e.Verdict(now+23*second).Silence.Seconds(), 0.1, "a token ends it")
+		})
+	}
+}
+
+func TestVerdict_ALargePromptThatWasAbandonedMayStillBePrefilled(t *testing.T) {
+	e, now := taught()
+	e.Begin(now, 100_000, true).End(now+second, Abandoned, Usage{})
+	e.Begin(now, 5000, true).End(now+second, Abandoned, Usage{})
+	next := e.Begin(now+2*second, 1000, true)
+	require.EqualValues(t, 100_000, e.Verdict(now+3*second).Largest)
+	next.Token(now + 4*second)
+	require.EqualValues(t, 1000, e.Verdict(now+5*second).Largest, "a token shows that it is not")
+}
+
+func TestVerdict_AnAnswerThatIsNotStreamedIsAToken(t *testing.T) {
+	for outcome, want := range map[Outcome]State{Completed: Idle, Abandoned: Unknown, Broken: Unknown} {
+		e := New(Settings{})
+		e.Begin(second, 1000, false).End(2*second, outcome, Usage{})
+		require.Equal(t, want, e.Verdict(3*second).State)
+	}
+	e := New(Settings{})
+	e.Produced(second)
+	v := e.Verdict(3 * second)
+	require.Equal(t, Idle, v.State)
+	require.Equal(t, second, v.LastToken)
 }
 
 func TestRestore_KnowsTheBoundAfterARestart(t *testing.T) {
