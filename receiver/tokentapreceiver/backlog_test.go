@@ -27,11 +27,12 @@ func (r *reading) read(after time.Duration, text string) bool {
 
 // waiting returns what waits, and when it was read.
 func (r *reading) waiting() (text string, at []int64) {
+	var all []byte
 	for _, read := range r.take() {
-		text += string(read.bytes)
+		all = append(all, read.bytes...)
 		at = append(at, read.at)
 	}
-	return text, at
+	return string(all), at
 }
 
 func TestBacklog_ReadsAreTakenInOrderWithTheirTimes(t *testing.T) {
