@@ -106,7 +106,7 @@ const (
 	maxPercentiles    = 20
 	maxWindows        = 6
 	minWindow         = 10 * time.Second
-	maxWindow         = 24 * time.Hour
+	maxWindow         = 72 * time.Hour
 	maxClassicBuckets = 200
 	maxZeroFor        = 10 * time.Minute
 )

@@ -118,7 +118,7 @@ func TestConfig_RejectsInvalidKeys(t *testing.T) {
 		"zero_for_negative":            "`zero_for` is -1s; use at least the scrape interval",
 		"zero_for_too_long":            "`zero_for` is 11m0s; use at least the scrape interval of Prometheus, up to 10m0s, or 0",
 		"window_zero":                  "`windows` has 0s",
-		"window_too_long":              "`windows` has 48h0m0s",
+		"window_too_long":              "`windows` has 73h0m0s",
 		"window_broken_second":         "whole seconds",
 		"window_twice":                 "`windows` has 1m0s twice",
 		"windows_too_many":             "`windows` has 7 entries",

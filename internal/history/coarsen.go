@@ -12,21 +12,28 @@ import (
 type tier struct{ width, age int64 }
 
 const (
-	minute = 60
-	hour   = 60 * minute
-	day    = 24 * hour
+	minute  = 60
+	quarter = 15 * minute
+	hour    = 60 * minute
+	day     = 24 * hour
+	week    = 7 * day
 )
 
 // maxLevel is the coarsest level: minutes at once, hours after 22 minutes.
-const maxLevel = 6
+const maxLevel = 7
 
-// tiers returns the tiers of a level. Each level above 0 halves the ages; there, hours
-// follow quarters of an hour.
+// tiers returns the tiers of a level. The first one widens only what is older than a day. Each further level halves the ages
+// within the day; there, hours follow quarters of an hour.
 func tiers(level int) []tier {
-	if level == 0 {
-		return []tier{{finest, 5 * minute}, {minute, hour}, {15 * minute, day}}
+	halved, old := max(0, level-1), int64(2*hour)
+	if level > 0 {
+		old = 12 * hour
 	}
-	return []tier{{finest, 5 * minute >> level}, {minute, hour >> level}, {15 * minute, day >> level}, {hour, day}}
+	all := []tier{{finest, 5 * minute >> halved}, {minute, hour >> halved}, {quarter, day >> halved}}
+	if halved > 0 {
+		all = append(all, tier{hour, day})
+	}
+	return append(all, tier{old, week})
 }
 
 // Maintain widens the slots that are old enough, and drops those that are too old. Over the

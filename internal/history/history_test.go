@@ -112,10 +112,11 @@ func buckets(s *sketch.Sketch) map[int]uint64 {
 
 func TestHistory_WidensWithAge(t *testing.T) {
 	w := unlimited(t)
+	w.run(8*24*time.Hour, time.Minute, 1, 1)
 	w.run(26*time.Hour, 10*time.Second, 1, 1)
 	w.maintain()
 	slots := w.store.slots
-	require.Less(t, len(slots), 75+61+96, "slots: 5 s for 5 minutes, 1 minute for an hour, 15 minutes for a day")
+	require.Less(t, len(slots), 75+61+104+74, "slots: 5 s for 5 minutes, 1 minute for an hour, 15 minutes for a day, 2 hours for a week")
 	for i, slot := range slots {
 		require.Zero(t, slot.start%slot.width)
 		if i > 0 {
@@ -126,14 +127,22 @@ func TestHistory_WidensWithAge(t *testing.T) {
 			require.Equal(t, finest, slot.width)
 		case age < hour:
 			require.LessOrEqual(t, slot.width, int64(minute))
+		case age < day:
+			require.LessOrEqual(t, slot.width, int64(quarter))
 		default:
-			require.LessOrEqual(t, slot.width, int64(15*minute))
+			require.LessOrEqual(t, slot.width, int64(2*hour))
 		}
-		if age := w.now.Unix() - slot.start; age > hour+15*minute {
-			require.Equal(t, int64(15*minute), slot.width)
+		switch age := w.now.Unix() - slot.start; {
+		case age > day+2*hour:
+			require.Equal(t, int64(2*hour), slot.width)
+		case age > hour+quarter:
+			require.GreaterOrEqual(t, slot.width, int64(quarter))
 		}
 	}
-	require.LessOrEqual(t, w.now.Unix()-slots[0].end(), int64(day))
+	require.LessOrEqual(t, w.now.Unix()-slots[0].end(), int64(week))
+	from := w.now.Add(-72 * time.Hour).Truncate(2 * time.Hour)
+	requireSame(t, w.expect(func(s *sample) bool { return !s.at.Before(from) }), w.sum(from, together()).Parts[0].Of(numbers.TimeToFirstToken))
+	require.Greater(t, w.now.Unix()-slots[0].start, int64(week-2*hour))
 	require.Zero(t, w.store.Coarsening())
 }
 
@@ -148,8 +157,8 @@ func TestHistory_EqualsAllValuesThoughItCoarsens(t *testing.T) {
 	view := w.store.View(time.Time{})
 	requireSame(t, w.expect(func(s *sample) bool { return !s.at.Before(view.Since) }), w.sum(view.Since, together()).Parts[0].Of(numbers.TimeToFirstToken))
 
-	for range 50 { // without requests, the pressure goes
-		w.now = w.now.Add(30 * time.Minute)
+	for range 2 * 7 * 24 { // without requests, the pressure goes
+		w.now = w.now.Add(31 * time.Minute)
 		w.maintain()
 	}
 	require.Zero(t, w.store.Coarsening())
@@ -286,4 +295,21 @@ func TestHistory_Concurrently(t *testing.T) {
 	reader.Wait()
 	engine.Fold(start.Add(each * time.Second))
 	require.Equal(t, uint64(writers*each), sumOf(store).Requests[series.Success])
+}
+
+// Of a history that is too large, what is older than a day widens before anything younger does.
+func TestTiers_FirstWidenWhatIsOlderThanADay(t *testing.T) {
+	of := func(level int) (within []tier, old tier) {
+		all := tiers(level)
+		require.Equal(t, int64(week), all[len(all)-1].age)
+		return all[:len(all)-1], all[len(all)-1]
+	}
+	recent, old := of(0)
+	first, wide := of(1)
+	require.Equal(t, recent, first)
+	require.Greater(t, wide.width, old.width)
+	second, _ := of(2)
+	require.Equal(t, []tier{{5, 150}, {60, 1800}, {900, 43200}, {3600, 86400}}, second)
+	last, _ := of(maxLevel)
+	require.Equal(t, []tier{{5, 4}, {60, 56}, {900, 1350}, {3600, 86400}}, last)
 }

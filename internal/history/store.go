@@ -1,8 +1,8 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package history keeps the increments of series over the last day, in slots of time that widen
-// with age: seconds, minutes, quarters of an hour. Sketches merge exactly, so a percentile of any
+// Package history keeps the increments of series over the last week, in slots of time that widen
+// with age: seconds, minutes, quarters of an hour, hours. Sketches merge exactly, so a percentile of any
 // range of slots is as exact as that of one.
 package history
 

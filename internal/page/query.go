@@ -32,6 +32,7 @@ var periods = [...]period{
 	{"5m", 5 * time.Minute, series.HistorySlot},
 	{"1h", time.Hour, time.Minute},
 	{"24h", 24 * time.Hour, 15 * time.Minute},
+	{"7d", 7 * 24 * time.Hour, 2 * time.Hour},
 }
 
 // query is a request to the API.

@@ -86,7 +86,7 @@ type seenRequests struct {
 
 // chooseVantage counts the selected requests of each vantage. If the question names no vantage, it selects the
 // outermost one that has at least half as many requests as the one that has most. A range without requests has the
-// vantage of the last day, whose budgets go on.
+// vantage of the whole history, whose budgets go on.
 func (p *Page) chooseVantage(q *query) {
 	q.seen = p.see(q, q.since())
 	q.seen.Shown = q.values.Get(paramVantage)

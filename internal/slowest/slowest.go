@@ -32,7 +32,7 @@ const (
 )
 
 // Windows are the ranges of time that have lists of slowest requests of their own.
-var Windows = [...]time.Duration{5 * time.Minute, time.Hour, 24 * time.Hour}
+var Windows = [...]time.Duration{5 * time.Minute, time.Hour, 24 * time.Hour, 7 * 24 * time.Hour}
 
 // WindowOf returns the index of the shortest of Windows that holds requests of an age, or else of the longest.
 func WindowOf(age time.Duration) int {

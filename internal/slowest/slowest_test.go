@@ -44,6 +44,9 @@ func TestSlowest_HoldsTheSlowestOfEachModelAndWindow(t *testing.T) {
 	offer(s, "a", 1, start.Add(6*time.Minute), nil)
 	require.Len(t, s.Slowest(0, 0, 100, all), 1, "there is room for any request")
 	s.Maintain(start.Add(25 * time.Hour))
+	require.Empty(t, s.Slowest(2, 0, 100, all))
+	require.Len(t, s.Slowest(3, 0, 100, all), 100)
+	s.Maintain(start.Add(8 * 24 * time.Hour))
 	require.Zero(t, s.timelines)
 	require.Empty(t, s.models)
 }

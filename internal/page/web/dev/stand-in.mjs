@@ -11,7 +11,7 @@ const port = Number(process.argv[2] ?? 9474);
 const empty = process.argv[3] === 'empty';
 const model = 'gen_ai.request.model';
 const models = [['llama-3.1-8b', 3], ['gpt-oss-120b', 1.6], ['llama-3.3-70b', 1]];
-const ranges = {'5m': [300, 5], '1h': [3600, 60], '24h': [86400, 900]};
+const ranges = {'5m': [300, 5], '1h': [3600, 60], '24h': [86400, 900], '7d': [604800, 7200]};
 const noise = i => { const x = Math.sin(i * 127.1) * 43758.5453; return x - Math.floor(x); };
 const indicators = {time_to_first_token: 0.28, time_per_output_token: 0.021, inter_token_latency: 0.0215, request_duration: 7};
 const phases = {network: 0.012, queue: 0.09, prefill: 0.25, decode: 6};

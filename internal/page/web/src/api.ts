@@ -4,7 +4,7 @@
 // The shapes of /api/v1, as openapi.yaml has them. null means unknown, never zero.
 
 export type Maybe = number | null;
-/** A duration from 1m to 24h, such as 90m. */
+/** A duration from 1m to 7d, such as 90m. */
 export type Range = string;
 export type Percentile = 'p50' | 'p95' | 'p99';
 export const indicators = ['time_to_first_token', 'time_per_output_token', 'inter_token_latency', 'request_duration'] as const;

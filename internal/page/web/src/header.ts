@@ -21,7 +21,7 @@ const maxSelects = 6; // with the split, they fill a row of a laptop's screen
 export class Header {
   private status = h('span', {class: 'status', role: 'status'});
   private statusText = h('span', {}, 'Connecting');
-  private range = segments('Range', ['5m', '1h', '24h'].map(value => ({value, name: value})), () => this.view.range, value => this.view.set({range: value === '5m' ? '' : value}));
+  private range = segments('Range', ['5m', '1h', '24h', '7d'].map(value => ({value, name: value})), () => this.view.range, value => this.view.set({range: value === '5m' ? '' : value}));
   /** Ends a page that stands still. */
   private resume = h('button', {type: 'button', class: 'button', onclick: () => this.view.set({end: ''})}, 'Go live');
   private themeButton = h('button', {type: 'button', class: 'button icon', onclick: toggleTheme});
