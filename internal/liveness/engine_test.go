@@ -80,6 +80,25 @@ func TestVerdict_WedgeTeachesNothing(t *testing.T) {
 	require.LessOrEqual(t, after, bound)
 }
 
+// The stream that goes on shows that the wedge is over. Requests that waited beside it show nothing of their prefill.
+func TestVerdict_AWedgeInMidAnswerTeachesNothing(t *testing.T) {
+	e, now := taught()
+	other := e.Begin(now, 1000, true)
+	other.Token(now)
+	for range 20 {
+		r := e.Begin(now, 100_000, true)
+		require.Equal(t, Stuck, e.Verdict(now+20*second).State)
+		other.Token(now + 90*second)
+		require.Equal(t, Producing, e.Verdict(now+91*second).State)
+		r.Token(now + 92*second)
+		r.End(now+93*second, Completed, Usage{Input: 25_000})
+		now += 100 * second
+		other.Token(now)
+	}
+	bound, _ := e.bound(now, 100_000)
+	require.InDelta(t, 11, bound.Seconds(), 0.5)
+}
+
 func TestVerdict_SilentStreamsAreNoWitnesses(t *testing.T) {
 	for _, name := range []string{"not streamed", "hidden reasoning", "server-run tool"} {
 		t.Run(name, func(t *testing.T) {
@@ -217,6 +236,20 @@ func TestVerdict_DownEndsWithAToken(t *testing.T) {
 	require.Equal(t, Down, e.Verdict(now).State)
 	e.Begin(now, 1000, true).Token(now + second)
 	require.Equal(t, Producing, e.Verdict(now+second).State)
+}
+
+// It was stuck, and has been down since: whether it is back is not known.
+func TestVerdict_UnknownAfterStuckAndDown(t *testing.T) {
+	e, now := taught()
+	e.Begin(now, 1000, true)
+	require.Equal(t, Stuck, e.Verdict(now+10*second).State)
+	for range 3 {
+		e.Fail(now+11*second, true, 0)
+	}
+	require.Equal(t, Down, e.Verdict(now+12*second).State)
+	v := e.Verdict(now + 72*second)
+	require.Equal(t, Unknown, v.State)
+	require.Equal(t, NeverToken, v.Reason)
 }
 
 // A server at its limit of connections refuses more, while it serves others.

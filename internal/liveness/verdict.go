@@ -150,7 +150,7 @@ func (e *Engine) judge(now time.Duration, v *view) (State, Reason) {
 		e.tokens, e.stuck = false, None
 		return Down, reason
 	}
-	if e.stuck == None && v.waiting+v.decoding > 0 {
+	if e.stuck == None {
 		switch {
 		case e.untracked > 0 || !e.ever:
 		case v.silence > v.bound:
