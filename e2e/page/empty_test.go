@@ -58,7 +58,7 @@ func TestLivePage_ShowsTheFirstRequestThatItsOwnCommandSends(t *testing.T) {
 	runShown(t, commands["token_stream"])
 	p.waitForModel("my-model")
 	require.Equal(t, []string{"250 ms", "250 ms", "250 ms"}, evaluate[[]string](p, legend("time_to_first_token", "my-model")))
-	require.Equal(t, "22.5 ms", evaluate[[]string](p, legend("time_per_output_token", "my-model"))[0])
+	require.Equal(t, "22.5 ms · 44.4 tok/s", evaluate[[]string](p, legend("time_per_output_token", "my-model"))[0])
 }
 
 const tapAndStream = `

@@ -65,6 +65,21 @@ func shownSeconds(t require.TestingT, text string) float64 {
 	return value * map[string]float64{"ms": 1e-3, "s": 1, "min": 60, "h": 3600}[match[2]]
 }
 
+// shownLatency parses a value of an indicator. One of TPOT has its inverse as the second number.
+func shownLatency(t require.TestingT, indicator, text string) float64 {
+	if indicator != "time_per_output_token" {
+		return shownSeconds(t, text)
+	}
+	first, second, _ := strings.Cut(text, " · ")
+	seconds := shownSeconds(t, first)
+	speed, ok := strings.CutSuffix(second, " tok/s")
+	require.True(t, ok, "%q has no speed", text)
+	perSecond, err := strconv.ParseFloat(strings.ReplaceAll(speed, ",", ""), 64)
+	require.NoError(t, err)
+	require.InEpsilon(t, 1/seconds, perSecond, 2*rounding, text)
+	return seconds
+}
+
 // rounding is the relative error of three significant digits.
 const rounding = 0.0051
 
@@ -93,7 +108,7 @@ func TestLivePage_NumbersEqualMetricsAndChartsAreDrawn(t *testing.T) {
 			require.Len(t, shown, 3)
 			for i, percentile := range []string{"50", "95", "99"} {
 				want := exposition.SumOf(t, metrics, "tokenpulse_"+indicator+"_percentile_seconds", map[string]string{"gen_ai_request_model": group, "outcome": "success", "percentile": percentile})
-				require.InEpsilon(t, want, shownSeconds(t, shown[i]), rounding, "%s of %s, p%s", indicator, group, percentile)
+				require.InEpsilon(t, want, shownLatency(t, indicator, shown[i]), rounding, "%s of %s, p%s", indicator, group, percentile)
 			}
 		}
 		y := evaluate[map[string]float64](p, `(() => {
@@ -167,7 +182,7 @@ func TestLivePage_ArrowKeysMoveOneCrosshairThroughAllCharts(t *testing.T) {
 					if last := values[len(values)-1]; last == nil {
 						require.Equal(try, "–", shown[i])
 					} else {
-						require.InEpsilon(try, *last, shownSeconds(try, shown[i]), rounding, "%s %s of %s", indicator, percentile, group.Value)
+						require.InEpsilon(try, *last, shownLatency(try, indicator, shown[i]), rounding, "%s %s of %s", indicator, percentile, group.Value)
 					}
 				}
 			}

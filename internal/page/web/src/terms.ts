@@ -2,14 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import {h} from './dom';
-import {roundDuration} from './units';
+import {duration, pace, roundDuration, roundNumber} from './units';
 
 export const docs = 'https://github.com/tokenpulse/tokenpulse/blob/main';
 
 /** The terms of docs/definitions.md, with one sentence each. */
 const terms = {
   time_to_first_token: ['Time to first token', 'TTFT', 'First token minus start of the request.'],
-  time_per_output_token: ['Time per output token', 'TPOT', '(last token - first token) / (output tokens - 1), one value per request.'],
+  time_per_output_token: ['Time per output token', 'TPOT', '(last token - first token) / (output tokens - 1), one value per request. The second number is 1 / TPOT, in output tokens per second.'],
   inter_token_latency: ['Inter-token latency', 'ITL', 'Gap before a chunk / its tokens, one value per token.'],
   request_duration: ['Request duration', 'E2E', 'End minus start of the request.'],
 } as const;
@@ -38,6 +38,9 @@ export type Term = keyof typeof terms;
 export const short = (term: Term): string => terms[term][1];
 export const long = (term: Term): string => terms[term][0];
 
+/** Formats a value of a term. */
+export const valueOf = (term: Term, seconds: number | null | undefined): string => (term === 'time_per_output_token' ? pace : duration)(seconds);
+
 /** Returns the name of a term as a link to its definition, with the formula as its title. */
 export function termLink(term: Term): HTMLElement {
   const [name, , formula] = terms[term];
@@ -48,7 +51,8 @@ export function termLink(term: Term): HTMLElement {
 export function rule(indicator: string, threshold: number): string {
   const name = indicator.replaceAll('.', '_');
   const inSeconds = /duration|latency|time/.test(name);
-  return `${name in terms ? long(name as Term) : indicator} ≤ ${inSeconds ? roundDuration(threshold) : threshold}`;
+  const speed = name === 'time_per_output_token' && threshold > 0 ? ` · ≥ ${roundNumber(1 / threshold)} tok/s` : '';
+  return `${name in terms ? long(name as Term) : indicator} ≤ ${inSeconds ? roundDuration(threshold) : threshold}${speed}`;
 }
 
 const reasons: Record<string, string> = {

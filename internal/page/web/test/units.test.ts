@@ -4,7 +4,7 @@
 // @ts-nocheck: Node.js has no types here
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import {amount, count, duration, percent, roundBelow, roundDuration, roundPercent} from '../src/units';
+import {amount, count, duration, pace, percent, roundBelow, roundDuration, roundPercent} from '../src/units';
 
 const cases = (name, format, rows) => test(name, () => rows.forEach(([value, text]) => assert.equal(format(value), text)));
 
@@ -12,6 +12,7 @@ cases('durations have three digits and a unit that fits', duration, [
   [0.00042, '0.420 ms'], [0.0072, '7.20 ms'], [0.2124, '212 ms'], [0.9994, '999 ms'], [0.9996, '1.00 s'], [1.294, '1.29 s'], [22, '22.0 s'], [599, '599 s'], [900, '15.0 min'], [9000, '2.50 h'],
 ]);
 cases('a missing number is not zero', duration, [[null, '–'], [undefined, '–'], [NaN, '–'], [0, '0 s']]);
+cases('a time per token has its speed as the second number', pace, [[0.025, '25.0 ms · 40.0 tok/s'], [1 / 60, '16.7 ms · 60.0 tok/s'], [0.0004, '0.400 ms · 2,500 tok/s'], [4, '4.00 s · 0.250 tok/s'], [0, '0 s'], [null, '–']]);
 cases('ticks are short', roundDuration, [[0, '0'], [0.25, '250 ms'], [0.00005, '50 µs'], [5, '5 s'], [300, '5 min']]);
 cases('a logarithmic axis begins at 1, 2 or 5', roundBelow, [[0.0097, 0.005], [0.05, 0.05], [1, 1], [0.0012, 0.001], [13, 10], [0.000029, 0.00002]]);
 cases('counts', count, [[0, '0'], [7, '7'], [1234, '1,234'], [12345, '12.3k'], [2_880_000, '2.88M']]);

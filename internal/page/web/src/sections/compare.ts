@@ -8,8 +8,8 @@ import {select} from '../controls';
 import {fill, h, pause, setText, swatch} from '../dom';
 import {type Colors, defaultSplit, groupings} from '../groups';
 import {type Section, frame, notice} from '../section';
-import {dimensionName, isolated, short, termLink, valueName} from '../terms';
-import {count, duration, roundDuration, missing, percent} from '../units';
+import {dimensionName, isolated, short, termLink, valueName, valueOf} from '../terms';
+import {count, roundDuration, missing, percent} from '../units';
 import type {View} from '../view';
 import {VerdictCard} from './verdict';
 
@@ -73,14 +73,14 @@ class CompareCard {
   constructor(private indicator: Indicator) {
     this.chart = new LineChart({label: `Distribution of ${short(indicator)}`, x: {tick: roundDuration, log: 10}, y: {tick: value => `${Math.round(value * 100)}%`, max: 1}, onCursor: index => this.point(index)});
     this.element = h('figure', {class: 'card chart'}, h('figcaption', {class: 'title'}, h('h3', {}, termLink(indicator)), h('span', {class: 'muted'}, short(indicator))),
-      h('div', {class: 'chart'}, this.chart.element, this.nodata), this.caption, h('div', {class: 'legend'}, h('table', {}, h('thead', {class: 'names'}, this.head), this.body)));
+      h('div', {class: 'chart'}, this.chart.element, this.nodata), this.caption, h('div', {class: `legend ${indicator}`}, h('table', {}, h('thead', {class: 'names'}, this.head), this.body)));
   }
 
   update(names: [string, string], groups: [Group | undefined, Group | undefined], colors: [string, string]): void {
     const summaries = groups.map(group => group?.indicators[this.indicator]);
     const [a, b] = summaries;
     fill(this.head, h('th', {scope: 'col'}, ''), ...names.map((name, i) => h('th', {scope: 'col', class: 'number', title: valueName(name)}, swatch(colors[i] ?? ''), h('bdi', {}, valueName(name)))), h('th', {scope: 'col', class: 'number', title: 'Second compared with first'}, 'change'));
-    fill(this.body, ...rows.map(row => h('tr', {}, h('td', {}, row), h('td', {class: 'number'}, duration(a?.[row])), h('td', {class: 'number'}, duration(b?.[row])), h('td', {class: 'number'}, change(a?.[row], b?.[row])))),
+    fill(this.body, ...rows.map(row => h('tr', {}, h('td', {}, row), ...[a, b].map(side => h('td', {class: 'number'}, valueOf(this.indicator, side?.[row]))), h('td', {class: 'number'}, change(a?.[row], b?.[row])))),
       h('tr', {}, h('td', {}, this.indicator === 'inter_token_latency' ? 'tokens' : 'requests'), h('td', {class: 'number'}, count(a?.count)), h('td', {class: 'number'}, count(b?.count)), h('td')));
     this.draw(names, summaries, colors);
   }
@@ -97,7 +97,7 @@ class CompareCard {
 
   private point(index: number | null): void {
     const at = index === null ? undefined : this.x[index];
-    setText(this.caption, at === undefined ? '' : `${duration(at)}: ${this.lines.map(({name, values}) => `${percent(before(values, index ?? 0))} of ${isolated(name)}`).join(' · ')}`);
+    setText(this.caption, at === undefined ? '' : `${valueOf(this.indicator, at)}: ${this.lines.map(({name, values}) => `${percent(before(values, index ?? 0))} of ${isolated(name)}`).join(' · ')}`);
   }
 }
 

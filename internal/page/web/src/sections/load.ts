@@ -6,8 +6,8 @@ import {LineChart, type Line, type Mark, dashes} from '../charts/lines';
 import {segments} from '../controls';
 import {fill, h, pause, setText} from '../dom';
 import {type Section, frame} from '../section';
-import {short, termLink} from '../terms';
-import {amount, count, duration, percent, roundDuration, roundNumber} from '../units';
+import {short, termLink, valueOf} from '../terms';
+import {amount, count, percent, roundDuration, roundNumber} from '../units';
 import type {View} from '../view';
 
 type Axis = 'in_flight' | 'output_tokens_per_second';
@@ -67,7 +67,7 @@ export class LoadSection implements Section {
         thresholds: own.map(slo => ({label: `${slo.slo} ≤ ${roundDuration(slo.threshold ?? 0)}`, value: slo.threshold ?? 0})),
         marks: marks.filter(mark => own.length === 0 || own.some(slo => mark.label.includes(slo.slo)) || mark.label.endsWith(' all')),
         scale: '',
-        describe: `${short(indicator)} by load: ${curve.points.map(point => `at ${amount(point.load)} p95 ${duration(point[indicator]?.p95)}`).join('; ')}`,
+        describe: `${short(indicator)} by load: ${curve.points.map(point => `at ${amount(point.load)} p95 ${valueOf(indicator, point[indicator]?.p95)}`).join('; ')}`,
       });
       this.caption(i, null);
       await pause();
@@ -83,7 +83,7 @@ export class LoadSection implements Section {
       return;
     }
     const slos = point.slos.map(slo => ` · ${slo.slo} ${percent(slo.attainment)}`).join('');
-    setText(element, `load ${amount(point.from)} to ${amount(point.to)}: ${curves.map(({name}) => `${name} ${duration(point[indicator]?.[name])}`).join(' · ')} · ${count(point.requests)} requests${slos}`);
+    setText(element, `load ${amount(point.from)} to ${amount(point.to)}: ${curves.map(({name}) => `${name} ${valueOf(indicator, point[indicator]?.[name])}`).join(', ')} · ${count(point.requests)} requests${slos}`);
   }
 }
 

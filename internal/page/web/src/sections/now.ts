@@ -7,11 +7,11 @@ import {type Child, fill, h, setText} from '../dom';
 import {icon} from '../icons';
 import {againstBudget, againstThresholds, byLevel, type Limited, slosOn, unlimited, verdict} from '../levels';
 import {type Section, frame} from '../section';
-import {dimensionName, long, reason, rule, short, type Term, valueName} from '../terms';
+import {dimensionName, long, reason, rule, short, type Term, valueName, valueOf} from '../terms';
 import {Engines} from './engines';
 import {SilentStreams} from './silent';
 import {Vantages} from './vantages';
-import {amount, count, digits, duration, missing, percent, roundDuration, roundPercent} from '../units';
+import {amount, count, digits, duration, missing, percent, roundDuration, roundPercent, speed} from '../units';
 import type {View} from '../view';
 
 const headlines = ['time_to_first_token', 'time_per_output_token'] as const;
@@ -48,7 +48,7 @@ export class NowSection implements Section {
   private showWorst(): void {
     headlines.forEach((indicator, i) => {
       const group = this.worst?.indicators[indicator];
-      this.headlines[i]?.name(group, group && `p95 ${duration(group.p95)}`);
+      this.headlines[i]?.name(group, group && `p95 ${valueOf(indicator, group.p95)}`);
     });
     for (const [name, card] of this.cards) {
       const group = this.worst?.slos[name];
@@ -134,13 +134,15 @@ function standoutLine(what: 'bad' | 'slow', only: Only): {element: HTMLElement; 
 function headline(indicator: typeof headlines[number], only: Only) {
   const value = h('span', {}, missing);
   const relation = limit();
+  const second = h('small', {class: 'second'});
   const badge = h('span', {class: 'verdict'});
   const {element: line, name} = standoutLine('slow', only);
   const element = h('div', {class: 'card tile headline', id: `headline-${indicator}`, title: long(indicator)},
-    h('dt', {}, `${short(indicator)} p95`), h('dd', {class: 'value'}, value, relation.element), h('dd', {}, badge), h('dd', {}, line));
+    h('dt', {}, `${short(indicator)} p95`), h('dd', {class: 'value'}, value, relation.element, second), h('dd', {}, badge), h('dd', {}, line));
   return {element, name, set(now: Now): void {
     const p95 = now.indicators[indicator]?.p95;
     setText(value, duration(p95));
+    setText(second, indicator === 'time_per_output_token' ? speed(p95) : '');
     const limited = againstThresholds(indicator, now);
     element.dataset.level = limited.level;
     relation.set(limited, p95, roundDuration);

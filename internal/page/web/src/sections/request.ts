@@ -8,7 +8,7 @@ import {copyButton} from '../controls';
 import {type Child, h} from '../dom';
 import {notice} from '../section';
 import {dimensionName, isolated, valueName} from '../terms';
-import {about, count, duration, roundDuration, missing, time} from '../units';
+import {about, count, duration, roundDuration, missing, pace, time} from '../units';
 import type {View} from '../view';
 import {because} from './slowest';
 
@@ -27,13 +27,13 @@ export async function requestPage(view: View, id: string, setting: string): Prom
 function content(request: RequestNumbers, strip: Strip | null, setting: string): Child[] {
   const fact = (name: string, value: string): Child => h('div', {}, h('dt', {}, name), h('dd', {}, value));
   const model = request.dimensions['gen_ai.request.model'] ?? 'Request';
-  const seconds = (name: string, value: Maybe): string => about(duration(value), request.estimated.includes(name));
+  const seconds = (name: string, value: Maybe, format = duration): string => about(format(value), request.estimated.includes(name));
   return [
     h('div', {class: 'heading'}, h('h2', {id: 'request-title', tabindex: -1}, `${isolated(valueName(model))}, ${time(request.time)}`),
       h('p', {}, h('span', {class: 'tags'}, ...because(request)))),
     h('div', {class: 'card'}, h('dl', {class: 'facts'},
       fact('Duration', seconds('request.duration', request.request_duration)),
-      fact('TTFT', seconds('time_to_first_token', request.time_to_first_token)), fact('TPOT', seconds('time_per_output_token', request.time_per_output_token)),
+      fact('TTFT', seconds('time_to_first_token', request.time_to_first_token)), fact('TPOT', seconds('time_per_output_token', request.time_per_output_token, pace)),
       ...(['network', 'queue', 'prefill', 'decode'] as const).map(phase => fact(phase.charAt(0).toUpperCase() + phase.slice(1), seconds(`${phase}.duration`, request[phase]))),
       fact('Longest gap', request.open_tail ? `${duration(request.largest_gap)}, at the end` : duration(request.largest_gap)),
       fact('Stalls', request.stalls ? `${count(request.stalls)}, ${duration(request.stall_duration)}` : count(request.stalls)),

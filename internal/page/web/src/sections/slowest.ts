@@ -7,7 +7,7 @@ import {segments} from '../controls';
 import {fill, h} from '../dom';
 import {splitBy} from '../groups';
 import {type Section, frame, notice} from '../section';
-import {dimensionName, valueName} from '../terms';
+import {dimensionName, valueName, valueOf} from '../terms';
 import {about, count, duration, time} from '../units';
 import type {View} from '../view';
 
@@ -53,14 +53,14 @@ export class SlowestSection implements Section {
   }
 
   private row(request: RequestNumbers, extra: string[], span: number): HTMLElement {
-    const names = [request.dimensions[model] ?? Object.values(request.dimensions)[0] ?? '', ...extra.map(by => valueOf(request, by))].map(valueName);
+    const names = [request.dimensions[model] ?? Object.values(request.dimensions)[0] ?? '', ...extra.map(by => groupOf(request, by))].map(valueName);
     const small = [request.replica, request.source].filter(Boolean).join(' · ');
     return h('tr', {},
       h('td', {}, h('a', {href: this.view.href('request', request.id), 'data-request': request.id, onclick: event => this.open(event, request.id)}, time(request.time))),
       ...names.map((name, i) => h('td', {class: 'model', title: name}, h('bdi', {}, name), i === 0 && h('small', {title: small}, small))),
       ...(['time_to_first_token', 'time_per_output_token', 'request_duration'] as const).map(name => {
         const estimated = request.estimated.includes(name.replace('request_', 'request.'));
-        return h('td', {class: 'number', ...(estimated ? {title: 'an estimate or a bound'} : {})}, about(duration(request[name]), estimated));
+        return h('td', {class: 'number', ...(estimated ? {title: 'an estimate or a bound'} : {})}, about(valueOf(name, request[name]), estimated));
       }),
       h('td', {class: 'number'}, count(request.output_tokens)),
       h('td', {}, h('span', {class: 'tags'}, ...because(request))),
@@ -75,7 +75,7 @@ export class SlowestSection implements Section {
   }
 }
 
-const valueOf = (request: RequestNumbers, by: string): string => (by === 'vantage' || by === 'outcome' ? request[by] : request.dimensions[by] ?? '');
+const groupOf = (request: RequestNumbers, by: string): string => (by === 'vantage' || by === 'outcome' ? request[by] : request.dimensions[by] ?? '');
 
 /** Returns what made a request slow, as words. */
 export function because(request: RequestNumbers): HTMLElement[] {

@@ -7,8 +7,8 @@ import {segments} from '../controls';
 import {fill, h, pause, setText, swatch} from '../dom';
 import {type Colors, maxGroups, split, splitBy, withOthers} from '../groups';
 import {type Section, frame} from '../section';
-import {dimensionName, others, short, termLink, valueName} from '../terms';
-import {count, duration, roundDuration, time} from '../units';
+import {dimensionName, others, short, termLink, valueName, valueOf} from '../terms';
+import {count, roundDuration, time} from '../units';
 import type {View} from '../view';
 
 const percentiles: Percentile[] = ['p50', 'p95', 'p99'];
@@ -84,7 +84,7 @@ class TrendChart {
     this.element = h('figure', {class: 'card chart', id: `trend-${indicator}`},
       h('figcaption', {class: 'title'}, h('h3', {}, termLink(indicator)), h('span', {class: 'muted'}, short(indicator))),
       h('div', {class: 'chart'}, this.chart.element, this.nodata),
-      h('div', {class: 'legend'}, h('table', {},
+      h('div', {class: `legend ${indicator}`}, h('table', {},
         h('thead', {}, h('tr', {}, h('th', {scope: 'col'}, this.caption), ...percentiles.map(name => h('th', {scope: 'col', class: 'number'}, name)))),
         this.body)));
   }
@@ -152,7 +152,7 @@ class TrendChart {
       const all = this.whole?.groups.find(entry => entry.value === value)?.indicators[this.indicator];
       percentiles.forEach((name, i) => {
         const cell = cells[i];
-        if (cell) setText(cell, duration(at === undefined ? all?.[name] : group?.[name]?.[this.index ?? 0]));
+        if (cell) setText(cell, valueOf(this.indicator, at === undefined ? all?.[name] : group?.[name]?.[this.index ?? 0]));
       });
     }
   }

@@ -1,0 +1,74 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/e2e/internal/collector"
+	"github.com/tokenpulse/tokenpulse/e2e/internal/tokenevents"
+)
+
+// sendGlossaryRequests sends the example of many glossaries to two models: 300 ms to the first token, then 60 tokens per
+// second, 240 tokens: 4.3 s.
+func sendGlossaryRequests(t *testing.T, c *collector.Collector, requests int) {
+	t.Helper()
+	var body strings.Builder
+	begin := time.Now().Add(-20 * time.Second)
+	at := func(token int) time.Duration { return 300*time.Millisecond + time.Duration(token)*time.Second/60 }
+	for i := range requests {
+		event := tokenevents.EventsOf(&body, fmt.Sprint("glossary-", i), begin)
+		event("start", 0, fmt.Sprintf(`,"attributes":{"gen_ai.request.model":"model-%d","gen_ai.usage.input_tokens":1000}`, i%2))
+		for token := range 240 {
+			event("chunk", at(token), "")
+		}
+		event("end", at(239), "")
+	}
+	c.Post(t, "application/x-ndjson", strings.NewReader(body.String()))
+}
+
+// Wherever the page has a TPOT, the output token rate stands beside it.
+func TestLivePage_TPOTHasItsInverseAsSecondNumber(t *testing.T) {
+	t.Parallel()
+	c := startPageCollector(t)
+	sendGlossaryRequests(t, c, 20)
+	var now struct {
+		Indicators map[string]map[string]float64
+	}
+	require.NoError(t, json.Unmarshal(collector.Get(t, c.PageURL("api/v1/now"), "application/json"), &now))
+	tpot, duration := now.Indicators["time_per_output_token"]["p95"], now.Indicators["request_duration"]["p95"]
+	require.InEpsilon(t, 1.0/60, tpot, 1e-6)
+	require.InEpsilon(t, 4.3, duration, rounding)
+
+	p := openTab(t, c.PageURL(""))
+	p.waitUntilLoaded()
+	text := func(expression string) string { return p.text(`(` + expression + `).textContent`) }
+	const both = "16.7 ms · 60.0 tok/s"
+	require.InDelta(t, tpot, shownLatency(t, "time_per_output_token", both), tpot*rounding)
+	p.waitUntil(tpotTile + `.querySelector('.value').textContent === '16.7 ms> 12 ms · 60.0 tok/s'`)
+	require.Contains(t, text(`document.querySelector('[data-slo="chat-tpot"] .rule')`), "Time per output token ≤ 12 ms · ≥ 83.3 tok/s")
+	require.Equal(t, []string{both, both, both}, evaluate[[]string](p, legend("time_per_output_token", "model-0")))
+	require.Equal(t, []string{"300 ms", "300 ms", "300 ms"}, evaluate[[]string](p, legend("time_to_first_token", "model-0")))
+
+	p.show("load")
+	p.do(script(`document.querySelector('#load .plot').focus()`))
+	p.press(keyEnd)
+	p.waitUntil(`document.querySelector('#load .caption').textContent.includes(': p50 ` + both + `, p95 ` + both + `, p99 ` + both + ` · 20 requests')`)
+	p.show("compare")
+	p.waitUntil(`document.querySelectorAll('#compare .time_per_output_token td.number').length > 0`)
+	require.Equal(t, both, text(`document.querySelector('#compare .time_per_output_token td.number')`))
+	p.show("slowest")
+	p.waitUntil(`document.querySelectorAll('#slowest tbody tr').length === 12`)
+	require.Equal(t, both, text(`document.querySelector('#slowest tbody tr').children[3]`))
+	p.screenshot("speed")
+	p.do(script(`document.querySelector('#slowest [data-request]').click()`))
+	p.waitUntil(`document.querySelector('#request .bigstrip canvas')`)
+	require.Equal(t, both, text(`[...document.querySelectorAll('#request dt')].find(name => name.textContent === 'TPOT').nextSibling`))
+}
