@@ -6,6 +6,7 @@ package liveness
 import (
 	"fmt"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -209,6 +210,53 @@ func TestJudge_APauseThatIsMostOfTheBoundIsNoSilence(t *testing.T) {
 	require.Empty(t, f.notReady(), "2 s without a judgement, and without a token")
 	f.pass(2 * second)
 	require.Equal(t, []string{"a"}, f.notReady())
+}
+
+// For the race detector: streams, judgements, questions and savings at the same time.
+func TestEngines_AllMethodsMayBeCalledConcurrently(t *testing.T) {
+	f := newFleet(t, 0.5, "a", "b")
+	const rounds = 2000
+	var all sync.WaitGroup
+	repeat := func(do func(now time.Duration)) {
+		all.Go(func() {
+			for i := range time.Duration(rounds) {
+				do(f.now + i*second/10)
+			}
+		})
+	}
+	for client := range uint64(4) {
+		repeat(func(now time.Duration) {
+			e := f.Find("a")
+			r := e.Begin(now, 1000, true)
+			r.SetWitness(now, client > 0)
+			r.Token(now)
+			r.Token(now)
+			if client == 1 {
+				r.Unseen(now)
+			}
+			r.End(now, Completed, Usage{Input: 250})
+			e.Produced(now)
+			e.Fail(now, false, client)
+			e.Answered()
+			f.JudgeRequest(now, "a", client == 2)
+		})
+	}
+	repeat(func(now time.Duration) {
+		f.Judge(now, func(State, Status) {})
+		f.Statuses()
+		f.Ready(now, "a")
+		f.Knows("a")
+	})
+	repeat(func(now time.Duration) {
+		f.Visit(func(_ string, e *Engine) {
+			e.Try(now)
+			e.Learned()
+			require.NoError(t, New(Settings{}).Restore(e.AppendBinary(nil, now), now))
+		})
+	})
+	all.Wait()
+	v := f.Find("a").Verdict(f.now + rounds*second)
+	require.Zero(t, v.Open(), "all requests have ended")
 }
 
 func TestEngines_UnusedOnesAreForgotten(t *testing.T) {
