@@ -39,6 +39,15 @@ func TestVerdict_BoundIsBaseAndFactorTimesLearnedPrefill(t *testing.T) {
 	require.True(t, v.Learned)
 }
 
+func TestVerdict_FurtherRequestsDoNotHideASilence(t *testing.T) {
+	e, now := taught()
+	for i := range time.Duration(12) {
+		e.Begin(now+i*second, 100_000, i%2 == 0)
+	}
+	require.Equal(t, Producing, e.Verdict(now+10*second).State)
+	require.Equal(t, Stuck, e.Verdict(now+12*second).State)
+}
+
 func TestVerdict_StuckEndsWithAToken(t *testing.T) {
 	e, now := taught()
 	r := e.Begin(now, 100_000, true)
