@@ -192,6 +192,7 @@ var plainHistograms = map[string]string{
 	"tokenpulse_phase_duration_seconds prefill":     "tokenpulse.prefill.duration",
 	"tokenpulse_phase_duration_seconds decode":      "tokenpulse.decode.duration",
 	"tokenpulse_output_token_rate_per_second":       "tokenpulse.output_token_rate",
+	"tokenpulse_request_token_rate_per_second":      "tokenpulse.request_token_rate",
 }
 
 const (

@@ -34,6 +34,7 @@ func TestScrape_HasEveryMetricAndLabel(t *testing.T) {
 		"tokenpulse_inter_chunk_latency_seconds":        0.79,
 		"tokenpulse_request_duration_seconds":           2,
 		"tokenpulse_output_token_rate_per_second":       50,
+		"tokenpulse_request_token_rate_per_second":      38,
 		"tokenpulse_trace_time_to_answer_seconds":       3,
 	}
 	counters := map[string]float64{

@@ -37,7 +37,7 @@ func newProducer(t testing.TB, change func(*publish.Config)) *producer {
 	config := publish.NewDefaultConfig()
 	config.Shared.Metrics = map[string]keeper.Metric{}
 	for _, off := range []string{
-		"tokenpulse.time_to_first_output_token", "tokenpulse.inter_chunk_latency", "tokenpulse.output_token_rate",
+		"tokenpulse.time_to_first_output_token", "tokenpulse.inter_chunk_latency", "tokenpulse.output_token_rate", "tokenpulse.request_token_rate",
 		"tokenpulse.speculative.accepted_tokens", "tokenpulse.speculative.draft_tokens",
 	} {
 		config.Shared.Metrics[off] = keeper.Metric{Enabled: true}

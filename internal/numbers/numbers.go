@@ -31,11 +31,11 @@ const (
 	NetworkDuration
 	DecodeShare
 	OutputTokenRate
+	RequestTokenRate
 	TimeToAnswer // of a trace
 	InterTokenLatency
 	InterChunkLatency
 
-	RequestTokenRate
 	StallDuration
 	FluidityIndex
 	StallCount

@@ -51,6 +51,11 @@ var Table = [Count]Number{
 		Metric: Metric{"tokenpulse.output_token_rate", PerSecond, "Output tokens per second of a request, after its first token."},
 		Bounds: rateBounds, Off: true,
 	},
+	RequestTokenRate: {
+		Attribute: "tokenpulse.request_token_rate", Unit: PerSecond, Full: true, Instead: "request.duration",
+		Metric: Metric{"tokenpulse.request_token_rate", PerSecond, "Output tokens per second of a whole request: its output tokens divided by its duration."},
+		Bounds: rateBounds, Off: true,
+	},
 	TimeToAnswer: {
 		Attribute: "tokenpulse.trace.time_to_answer", Unit: Seconds, Judged: true,
 		Metric: Metric{"tokenpulse.trace.time_to_answer", Seconds, "Time from the start of a trace's root span to the first output token of its last request. Needs `roll_up`."},
@@ -69,9 +74,6 @@ var Table = [Count]Number{
 		Bounds:  gapBounds, Off: true,
 	},
 
-	RequestTokenRate: {
-		Attribute: "tokenpulse.request_token_rate", Unit: PerSecond, Full: true, Instead: "request.duration",
-	},
 	StallDuration: {
 		Attribute: "tokenpulse.stall.duration", Unit: Seconds, Judged: true,
 		Metric: Metric{"tokenpulse.stall.duration", Seconds, "Sum of the gaps that are stalls."},

@@ -195,6 +195,7 @@ func TestFlush_SendsEveryMetric(t *testing.T) {
 		"tokenpulse.phase.duration{" + series + "outcome=success,phase=prefill," + rest + "n=1 sum=0.5 -65:1" + exemplar + "0.5@103",
 		"tokenpulse.phase.duration{" + series + "outcome=success,phase=queue," + rest + "n=1 sum=0 zeros=1" + exemplar + "0@103",
 		"tokenpulse.request.duration{" + histograms + "n=1 sum=4 127:1" + exemplar + "4@103",
+		"tokenpulse.request_token_rate{" + histograms + "n=1 sum=2.25 74:1" + exemplar + "2.25@103", // 9 tokens in 4 s
 		"tokenpulse.requests{" + histograms + "1",
 		"tokenpulse.slo.requests{" + series + "service.name=chat,slo=all,vantage=server,verdict=good} 100..115 1",
 		"tokenpulse.slo.requests{" + series + "service.name=chat,slo=fast,vantage=server,verdict=good} 100..115 1",
@@ -227,7 +228,7 @@ func TestFlush_SendsEveryMetric(t *testing.T) {
 			}
 		}
 	})
-	require.Len(t, units, 14)
+	require.Len(t, units, 15)
 	page, err := os.ReadFile(filepath.Join(testenv.Root(t), "docs", "metrics.md"))
 	require.NoError(t, err)
 	for name := range units {

@@ -69,7 +69,7 @@ func (r *Contribution) check() {
 }
 
 // derive adds numbers that token_latency does not write. Output tokens fall back to the counted ones if the service
-// reported none. The rate is written with `detail: full` only. Zero stalls let the counters of a
+// reported none. The rates are written with `detail: full` only. Zero stalls let the counters of a
 // series start with its first stream.
 func (r *Contribution) derive() {
 	m := &r.Latency.Measures
@@ -79,9 +79,29 @@ func (r *Contribution) derive() {
 	if perToken := m[numbers.TimePerOutputToken].Value; !m[numbers.OutputTokenRate].Known && perToken*Largest >= 1 {
 		r.SetValue(numbers.OutputTokenRate, 1/perToken)
 	}
+	if duration := m[numbers.RequestDuration].Value; !m[numbers.RequestTokenRate].Known && duration > 0 {
+		if tokens, known := r.generated(); known && duration*Largest >= tokens {
+			r.SetValue(numbers.RequestTokenRate, tokens/duration)
+		}
+	}
 	if !m[numbers.StallCount].Known && m[numbers.ChunkCount].Value > 1 {
 		r.SetValue(numbers.StallCount, 0)
 		r.SetValue(numbers.StallDuration, 0)
+	}
+}
+
+// generated returns N, after OutputTokens fell back to the counted ones. Without either there was no token, or each
+// chunk counts as one.
+func (r *Contribution) generated() (tokens float64, known bool) {
+	m := &r.Latency.Measures
+	output, reasoning := m[numbers.OutputTokens], m[numbers.ReasoningTokens].Value
+	switch {
+	case !output.Known:
+		return m[numbers.ChunkCount].Value, m[numbers.ChunkCount].Known
+	case reasoning > output.Value: // which leaves it out then
+		return output.Value + reasoning, true
+	default:
+		return output.Value, true
 	}
 }
 

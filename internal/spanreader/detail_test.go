@@ -79,6 +79,35 @@ func TestRead_OutputTokenRateFollowsFromTimePerOutputToken(t *testing.T) {
 	}
 }
 
+// With and without the attribute, the rate is that of docs/definitions.md.
+func TestRead_RequestTokenRateFollowsFromTokensAndDuration(t *testing.T) {
+	const duration, output, reasoning = "tokenpulse.request.duration", "gen_ai.usage.output_tokens", "gen_ai.usage.reasoning.output_tokens"
+	for situation, test := range map[string]struct {
+		span  map[string]any
+		want  float64
+		known bool
+	}{
+		"not written":              {map[string]any{duration: 0.5, output: 20}, 40, true},
+		"written":                  {map[string]any{duration: 0.5, output: 20, "tokenpulse.request_token_rate": 39.0}, 39, true},
+		"reasoning above output":   {map[string]any{duration: 0.5, output: 20, reasoning: 30}, 100, true},
+		"output holds reasoning":   {map[string]any{duration: 0.5, output: 20, reasoning: 10}, 40, true},
+		"counted tokens":           {map[string]any{duration: 0.5, "tokenpulse.token_count": 5, "tokenpulse.chunk.count": 2}, 10, true},
+		"frames":                   {map[string]any{duration: 0.5, "tokenpulse.chunk.count": 3}, 6, true},
+		"no token":                 {map[string]any{duration: 0.5, "tokenpulse.chunk.count": 0}, 0, true},
+		"tokens are not known":     {map[string]any{duration: 0.5}, 0, false},
+		"no duration":              {map[string]any{output: 20, "tokenpulse.outcome": "success"}, 0, false},
+		"a request without a time": {map[string]any{duration: 0.0, output: 20}, 0, false},
+		"an implausible rate":      {map[string]any{duration: 1e-9, output: 20}, 0, false},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			r := readOne(t, test.span)
+			rate, known := r.Value(numbers.RequestTokenRate)
+			require.Equal(t, test.known, known)
+			require.InDelta(t, test.want, rate, 1e-12)
+		})
+	}
+}
+
 // Free text of a service must not become a label, whoever wrote the span.
 func TestRead_ErrorTypeThatMayBeTextIsOther(t *testing.T) {
 	for text, label := range map[string]string{"timeout": "timeout", "my secret prompt": "_OTHER", "": ""} {

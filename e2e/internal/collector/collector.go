@@ -93,6 +93,8 @@ exporters:
       tokenpulse.time_to_first_output_token.percentile: {enabled: true}
       tokenpulse.output_token_rate: {enabled: true}
       tokenpulse.output_token_rate.percentile: {enabled: true}
+      tokenpulse.request_token_rate: {enabled: true}
+      tokenpulse.request_token_rate.percentile: {enabled: true}
       tokenpulse.inter_chunk_latency: {enabled: true}
       tokenpulse.inter_chunk_latency.percentile: {enabled: true}
       tokenpulse.phase.duration.percentile: {enabled: true}
