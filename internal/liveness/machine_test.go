@@ -518,6 +518,7 @@ type watcher struct {
 	open    float64 // a witness was open first at or after this time
 	stuck   bool
 	alarms  []float64
+	beyond  int     // of the alarms: the silence was longer than MaxBound, whatever was learned
 	slowAt  float64 // first time; not asked for while it is below 0
 	report  func(now float64, v Verdict)
 }
@@ -556,6 +557,9 @@ func (w *watcher) check(now float64) {
 	v := w.Verdict(duration(now))
 	if v.State == Stuck && !w.stuck {
 		w.alarms = append(w.alarms, now)
+		if v.Reason == NoToken && v.Silence > w.settings.MaxBound {
+			w.beyond++
+		}
 		if w.report != nil {
 			w.report(now, v)
 		}
