@@ -193,6 +193,7 @@ var plainHistograms = map[string]string{
 	"tokenpulse_phase_duration_seconds decode":      "tokenpulse.decode.duration",
 	"tokenpulse_output_token_rate_per_second":       "tokenpulse.output_token_rate",
 	"tokenpulse_request_token_rate_per_second":      "tokenpulse.request_token_rate",
+	"tokenpulse_prefill_token_rate_per_second":      "tokenpulse.prefill_token_rate",
 }
 
 const (
@@ -217,7 +218,7 @@ func addUpPlainly(streams []*plainStream) map[string]*plainSeries {
 			series.samples[histogram][answer.Outcome] = append(series.samples[histogram][answer.Outcome], samples...)
 		}
 		for histogram, attribute := range plainHistograms {
-			if number, ok := answer.Numbers[attribute]; ok {
+			if number, ok := answer.Numbers[attribute]; ok && number.Value <= 1e9 { // token_sli rejects a prefill of nanoseconds as out of range
 				add(histogram, number)
 			}
 		}

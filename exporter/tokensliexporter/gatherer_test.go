@@ -35,6 +35,7 @@ func TestScrape_HasEveryMetricAndLabel(t *testing.T) {
 		"tokenpulse_request_duration_seconds":           2,
 		"tokenpulse_output_token_rate_per_second":       50,
 		"tokenpulse_request_token_rate_per_second":      38,
+		"tokenpulse_prefill_token_rate_per_second":      90,
 		"tokenpulse_trace_time_to_answer_seconds":       3,
 	}
 	counters := map[string]float64{

@@ -240,6 +240,7 @@ func everything() map[string]any {
 		"tokenpulse.trace.time_to_answer":        3.0,
 		"tokenpulse.output_token_rate":           50.0,
 		"tokenpulse.request_token_rate":          38.0,
+		"tokenpulse.prefill_token_rate":          90.0,
 		"tokenpulse.token_count":                 75, // ignored: the reported number counts
 		"tokenpulse.inter_token_latency.max":     0.7,
 		"tokenpulse.inter_token_latency.sketch":  encoded(0.02, 0.02, 0.7),

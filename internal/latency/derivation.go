@@ -40,6 +40,7 @@ func (d *derivation) derive() {
 	d.phases(first)
 	d.rejectNegativeTokens()
 	d.cachedInput()
+	d.prefillRate()
 	d.speculation()
 	d.detectBuffering(first)
 	d.rates()
@@ -215,6 +216,16 @@ func (d *derivation) cachedInput() {
 	input, cached := d.request.InputTokens, d.request.CachedInputTokens
 	if input.Known && cached.Known && input.Value > 0 && 0 <= cached.Value && cached.Value <= input.Value {
 		d.latency.Measures[numbers.CachedInputShare] = Measure{Value: float64(cached.Value) / float64(input.Value), Known: true}
+	}
+}
+
+// prefillRate sets the rate at which the engine read the tokens of the prompt that were not cached. An estimated prefill
+// includes a wait or the network, so its rate would not be that of the engine.
+func (d *derivation) prefillRate() {
+	prefill, cached := d.latency.Measures[numbers.PrefillDuration], d.latency.Measures[numbers.CachedInputShare]
+	read := d.request.InputTokens.Value - d.request.CachedInputTokens.Value
+	if cached.Known && read > 0 && prefill.Known && !prefill.Estimated && prefill.Value > 0 {
+		d.latency.Measures[numbers.PrefillTokenRate] = Measure{Value: float64(read) / prefill.Value, Known: true}
 	}
 }
 

@@ -180,6 +180,35 @@ func TestAnalyze_CachedInputShare(t *testing.T) {
 	}
 }
 
+// A prefill of 200 ms for 400 tokens: the rate is that of the engine, or missing.
+func TestAnalyze_PrefillTokenRate(t *testing.T) {
+	known, unknown := optional.Of[int64], optional.Value[int64]{}
+	queued := func(r *Observed) { r.Queue = optional.Of(100 * ms) } // the first token comes after 300 ms
+	reported := func(r *Observed) { r.Prefill = optional.Of(200 * ms) }
+	for situation, test := range map[string]struct {
+		timed         func(*Observed)
+		input, cached optional.Value[int64]
+		want          Measure
+	}{
+		"the engine reports its prefill": {reported, known(400), known(0), Measure{Value: 2000, Known: true}},
+		"from schedule to first token":   {queued, known(400), known(0), Measure{Value: 2000, Known: true}},
+		"most are cached":                {reported, known(400), known(390), Measure{Value: 50, Known: true}},
+		"all are cached":                 {reported, known(400), known(400), Measure{}},
+		"no report about caching":        {reported, known(400), unknown, Measure{}},
+		"no input tokens reported":       {reported, unknown, known(0), Measure{}},
+		"cached tokens are apart":        {reported, known(400), known(401), Measure{}},
+		"the wait is part of it":         {func(*Observed) {}, known(400), known(0), Measure{}},
+		"the engine estimates it":        {func(r *Observed) { reported(r); r.PrefillEstimated = true }, known(400), known(0), Measure{}},
+		"it took no time":                {func(r *Observed) { r.Prefill = optional.Of[time.Duration](0) }, known(400), known(0), Measure{}},
+		"it took longer than all":        {func(r *Observed) { r.Prefill = optional.Of(2 * time.Second) }, known(400), known(0), Measure{}},
+	} {
+		request := Observed{Duration: time.Second, InputTokens: test.input, CachedInputTokens: test.cached}
+		test.timed(&request)
+		got := analyze(t, standard, request, contents(300, 400))
+		require.Equal(t, test.want, got.Measures[numbers.PrefillTokenRate], situation)
+	}
+}
+
 func TestAnalyze_SpeculativeDecoding(t *testing.T) {
 	known := optional.Of[int64]
 	for situation, test := range map[string]struct {

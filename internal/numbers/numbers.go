@@ -32,6 +32,7 @@ const (
 	DecodeShare
 	OutputTokenRate
 	RequestTokenRate
+	PrefillTokenRate
 	TimeToAnswer // of a trace
 	InterTokenLatency
 	InterChunkLatency

@@ -56,6 +56,11 @@ var Table = [Count]Number{
 		Metric: Metric{"tokenpulse.request_token_rate", PerSecond, "Output tokens per second of a whole request: its output tokens divided by its duration."},
 		Bounds: rateBounds, Off: true,
 	},
+	PrefillTokenRate: {
+		Attribute: "tokenpulse.prefill_token_rate", Unit: PerSecond, Full: true, Instead: "prefill.duration",
+		Metric: Metric{"tokenpulse.prefill_token_rate", PerSecond, "Input tokens that were not cached, per second of prefill. Needs `detail: full` of token_latency."},
+		Bounds: prefillRateBounds, Off: true,
+	},
 	TimeToAnswer: {
 		Attribute: "tokenpulse.trace.time_to_answer", Unit: Seconds, Judged: true,
 		Metric: Metric{"tokenpulse.trace.time_to_answer", Seconds, "Time from the start of a trace's root span to the first output token of its last request. Needs `roll_up`."},
@@ -205,4 +210,6 @@ var (
 	phaseBounds = []float64{.001, .01, .05, .1, .5, 1, 2, 5, 20, 120}
 	// rateBounds are in tokens per second.
 	rateBounds = []float64{1, 5, 10, 20, 30, 40, 50, 75, 100, 150, 200, 500, 1000, 5000}
+	// prefillRateBounds, too: from a laptop to several accelerators.
+	prefillRateBounds = []float64{10, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 20_000, 50_000, 100_000, 250_000, 1_000_000}
 )

@@ -163,6 +163,7 @@ func everyNumber() map[string]any {
 		"tokenpulse.network.duration":           0.25,
 		"tokenpulse.trace.time_to_answer":       4.0,
 		"tokenpulse.output_token_rate":          4.0,
+		"tokenpulse.prefill_token_rate":         64.0,
 		"tokenpulse.inter_token_latency.max":    2.0,
 		"tokenpulse.inter_token_latency.sketch": encoded(0.5, 0.5, 2),
 		"tokenpulse.inter_chunk_latency.max":    2.0,
@@ -194,6 +195,7 @@ func TestFlush_SendsEveryMetric(t *testing.T) {
 		"tokenpulse.phase.duration{" + series + "outcome=success,phase=network," + rest + "n=1 sum=0.25 -129:1" + exemplar + "0.25@103",
 		"tokenpulse.phase.duration{" + series + "outcome=success,phase=prefill," + rest + "n=1 sum=0.5 -65:1" + exemplar + "0.5@103",
 		"tokenpulse.phase.duration{" + series + "outcome=success,phase=queue," + rest + "n=1 sum=0 zeros=1" + exemplar + "0@103",
+		"tokenpulse.prefill_token_rate{" + histograms + "n=1 sum=64 383:1" + exemplar + "64@103",
 		"tokenpulse.request.duration{" + histograms + "n=1 sum=4 127:1" + exemplar + "4@103",
 		"tokenpulse.request_token_rate{" + histograms + "n=1 sum=2.25 74:1" + exemplar + "2.25@103", // 9 tokens in 4 s
 		"tokenpulse.requests{" + histograms + "1",
@@ -228,7 +230,7 @@ func TestFlush_SendsEveryMetric(t *testing.T) {
 			}
 		}
 	})
-	require.Len(t, units, 15)
+	require.Len(t, units, 16)
 	page, err := os.ReadFile(filepath.Join(testenv.Root(t), "docs", "metrics.md"))
 	require.NoError(t, err)
 	for name := range units {

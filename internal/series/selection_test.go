@@ -31,6 +31,8 @@ func TestSelection_Defaults(t *testing.T) {
 		"tokenpulse.output_token_rate",
 		"tokenpulse.output_token_rate.percentile",
 		"tokenpulse.phase.duration.percentile",
+		"tokenpulse.prefill_token_rate",
+		"tokenpulse.prefill_token_rate.percentile",
 		"tokenpulse.request_token_rate",
 		"tokenpulse.request_token_rate.percentile",
 		"tokenpulse.speculative.accepted_tokens",

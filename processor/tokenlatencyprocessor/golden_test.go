@@ -132,7 +132,7 @@ func TestGolden_OneCaseStatesEveryNumber(t *testing.T) {
 // removeFullOnly removes what the documentation says is written with `detail: full` only.
 func removeFullOnly(attributes pcommon.Map) {
 	short := []string{
-		"decode.share", "output_token_rate", "request_token_rate", "inter_token_latency.mean", "inter_chunk_latency",
+		"decode.share", "output_token_rate", "request_token_rate", "prefill_token_rate", "inter_token_latency.mean", "inter_chunk_latency",
 		"inter_chunk_latency.mean", "inter_chunk_latency.p50", "inter_chunk_latency.p95", "inter_chunk_latency.p99",
 		"inter_chunk_latency.max", "inter_chunk_latency.sketch", "speculative.accepted_tokens", "speculative.draft_tokens",
 	}
@@ -265,7 +265,7 @@ func settle(expected, actual ptrace.Span) {
 		}
 		tolerance := 0.5e-9 + 1e-16
 		switch {
-		case slices.Contains([]string{"tokenpulse.decode.share", "tokenpulse.fluidity_index", "tokenpulse.output_token_rate", "tokenpulse.request_token_rate"}, key):
+		case slices.Contains([]string{"tokenpulse.decode.share", "tokenpulse.fluidity_index", "tokenpulse.output_token_rate", "tokenpulse.request_token_rate", "tokenpulse.prefill_token_rate"}, key):
 			tolerance = 1e-12 * want.Double()
 		case strings.Contains(key, ".p") && key != "tokenpulse.prefill.duration":
 			tolerance = 0.01 * want.Double()

@@ -95,6 +95,8 @@ exporters:
       tokenpulse.output_token_rate.percentile: {enabled: true}
       tokenpulse.request_token_rate: {enabled: true}
       tokenpulse.request_token_rate.percentile: {enabled: true}
+      tokenpulse.prefill_token_rate: {enabled: true}
+      tokenpulse.prefill_token_rate.percentile: {enabled: true}
       tokenpulse.inter_chunk_latency: {enabled: true}
       tokenpulse.inter_chunk_latency.percentile: {enabled: true}
       tokenpulse.phase.duration.percentile: {enabled: true}

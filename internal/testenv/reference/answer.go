@@ -138,6 +138,9 @@ func (c *computation) timePhases() {
 	if prefilled && !c.queued {
 		c.Estimated = append(c.Estimated, "prefill.duration")
 	}
+	if usage := c.stream.Usage; prefilled && c.queued && c.first.At > from && usage.CachedInput >= 0 && usage.Input > usage.CachedInput {
+		c.put("tokenpulse.prefill_token_rate", float64(usage.Input-usage.CachedInput)/seconds(c.first.At-from, 1), 0)
+	}
 	c.decoded = c.putDuration("tokenpulse.decode.duration", c.last.At-c.first.At, c.blur)
 	if both := c.last.At - from; prefilled && c.decoded && both > 0 {
 		c.put("tokenpulse.decode.share", float64(c.last.At-c.first.At)/float64(both), c.blur/seconds(both, 1))
