@@ -58,9 +58,10 @@ func TestLivePage_TPOTHasItsInverseAsSecondNumber(t *testing.T) {
 	require.Equal(t, []string{"300 ms", "300 ms", "300 ms"}, evaluate[[]string](p, legend("time_to_first_token", "model-0")))
 
 	p.show("load")
+	p.waitUntil(`document.querySelector('#load .caption').textContent.startsWith('20 requests at ')`) // an open slot has no load yet
 	p.do(script(`document.querySelector('#load .plot').focus()`))
 	p.press(keyEnd)
-	p.waitUntil(`document.querySelector('#load .caption').textContent.includes(': p50 ` + both + `, p95 ` + both + `, p99 ` + both + ` · 20 requests')`)
+	p.waitUntil(`document.querySelector('#load .caption').textContent.includes(': p50 ` + both + `, p95 ` + both + `, p99 ` + both + ` · ')`)
 	p.show("compare")
 	p.waitUntil(`document.querySelectorAll('#compare .time_per_output_token td.number').length > 0`)
 	require.Equal(t, both, text(`document.querySelector('#compare .time_per_output_token td.number')`))
