@@ -58,7 +58,10 @@ func NewAnnotator(cfg *Config) *Annotator {
 // are already right, and grows the list at most once.
 func (a *Annotator) Annotate(attributes pcommon.Map, observed *source.Observation, derived *latency.Latency) {
 	if !observed.Unannotated {
-		attributes.RemoveIf(func(name string, _ pcommon.Value) bool {
+		attributes.RemoveIf(func(name string, v pcommon.Value) bool {
+			if name == names.Cold { // not derived from the span: an earlier processor may know the replica for longer
+				return v.Type() != pcommon.ValueTypeBool
+			}
 			return strings.HasPrefix(name, names.Prefix) && (derivedNames[name] || a.dropTimeline && timelineNames[name])
 		})
 	}

@@ -63,6 +63,8 @@ type Config struct {
 	SLOs []judge.SLOConfig `mapstructure:"slos"`
 	// Fluidity turns the fluidity index on.
 	Fluidity configoptional.Optional[FluidityConfig] `mapstructure:"fluidity"`
+	// ColdStart marks the cold requests of each replica.
+	ColdStart configoptional.Optional[ColdStartConfig] `mapstructure:"cold_start"`
 
 	chunkGaps bool // see WithChunkGaps
 
@@ -96,6 +98,7 @@ func DefaultConfig() *Config {
 		TrustAnnotations: true,
 		StallThreshold:   500 * time.Millisecond,
 		TPOTDenominator:  "standard",
+		ColdStart:        configoptional.Default(ColdStartConfig{Requests: 10, Duration: 2 * time.Minute, Idle: 15 * time.Minute}),
 	}
 }
 

@@ -24,10 +24,12 @@ func load(tb testing.TB, settings map[string]any) (*Config, error) {
 	return cfg, confmap.Validate(cfg)
 }
 
+var coldByDefault = ColdStartConfig{Requests: 10, Duration: 2 * time.Minute, Idle: 15 * time.Minute}
+
 func TestConfig_Default(t *testing.T) {
 	cfg, err := load(t, nil)
 	require.NoError(t, err)
-	require.Equal(t, &Config{Timeline: "drop", Detail: "standard", Distribution: "keep", TrustAnnotations: true, StallThreshold: 500 * time.Millisecond, TPOTDenominator: "standard"}, cfg)
+	require.Equal(t, &Config{Timeline: "drop", Detail: "standard", Distribution: "keep", TrustAnnotations: true, StallThreshold: 500 * time.Millisecond, TPOTDenominator: "standard", ColdStart: configoptional.Default(coldByDefault)}, cfg)
 	options := cfg.Options()
 	for id := range numbers.Count { // golden files of token_latency have the list of what is left out
 		require.Equal(t, id.Row().Full, options.Omitted[id], id.Attribute())
@@ -40,13 +42,15 @@ func TestConfig_EverySetting(t *testing.T) {
 	cfg, err := load(t, map[string]any{
 		"timeline": "keep", "detail": "full", "distribution": "drop", "trust_annotations": false, "stall_threshold": "1s", "tpot_denominator": "after_first_chunk",
 		"phases": true, "join": true, "roll_up": true,
-		"fluidity": map[string]any{"time_to_first_token": "2s", "time_per_output_token": "50ms"},
+		"fluidity":   map[string]any{"time_to_first_token": "2s", "time_per_output_token": "50ms"},
+		"cold_start": map[string]any{"requests": 5, "duration": "1m", "idle": "5m"},
 	})
 	require.NoError(t, err)
 	require.Equal(t, &Config{
 		Timeline: "keep", Detail: "full", Distribution: "drop", StallThreshold: time.Second, TPOTDenominator: "after_first_chunk",
 		Phases: true, Join: true, RollUp: true,
-		Fluidity: configoptional.Some(FluidityConfig{TimeToFirstToken: 2 * time.Second, TimePerOutputToken: 50 * time.Millisecond}),
+		Fluidity:  configoptional.Some(FluidityConfig{TimeToFirstToken: 2 * time.Second, TimePerOutputToken: 50 * time.Millisecond}),
+		ColdStart: configoptional.Some(ColdStartConfig{Requests: 5, Duration: time.Minute, Idle: 5 * time.Minute}),
 	}, cfg)
 	require.Equal(t, latency.Options{
 		StallThreshold: time.Second, Denominator: latency.AfterFirstChunk,
@@ -62,6 +66,13 @@ func TestConfig_Invalid(t *testing.T) {
 	}{
 		"unknown timeline": {
 			map[string]any{"timeline": "Keep"}, "`timeline` is \"Keep\"; valid values: keep, drop",
+		},
+		"cold start of no request": {
+			map[string]any{"cold_start": map[string]any{"requests": 0}}, "`requests` is 0; use a number from 1 to 100",
+		},
+		"cold start without units": {
+			map[string]any{"cold_start": map[string]any{"duration": 2, "idle": 15}},
+			"`duration` is 2ns; use a unit, such as 2m, or 0 to count requests only\n`idle` is 15ns; use at least 1s, with a unit, such as 15m",
 		},
 		"unknown detail": {
 			map[string]any{"detail": "all"}, "`detail` is \"all\"; valid values: standard, full",

@@ -153,15 +153,16 @@ func (m *matcher) matches(request Subject) bool {
 		n, ok := m.number(request)
 		return ok && m.limits.holds(n)
 	}
-	v, ok := request.Attribute(m.attribute)
-	switch {
-	case !ok:
+	text := "false"
+	if v, ok := request.Attribute(m.attribute); ok {
+		text = v.AsString()
+	} else if !names.IsBoolean(m.attribute) {
 		return false
-	case m.pattern != nil:
-		return m.pattern.MatchString(v.AsString())
-	default:
-		return m.equals == v.AsString()
 	}
+	if m.pattern != nil {
+		return m.pattern.MatchString(text)
+	}
+	return m.equals == text
 }
 
 // number returns the attribute as a number. One of package numbers needs no span.

@@ -8,6 +8,8 @@
 // one instrumentation are in its file of package source.
 package names
 
+import "slices"
+
 // Prefix is the prefix of every attribute, event and metric of tokenpulse.
 const Prefix = "tokenpulse."
 
@@ -38,10 +40,17 @@ const (
 	Cut           = "tokenpulse.cut"
 	Aggregated    = "tokenpulse.aggregated"
 	Repeated      = "tokenpulse.repeated"
+	Cold          = "tokenpulse.cold"
 	Unparsed      = "tokenpulse.tap.unparsed"
 	Untimed       = "tokenpulse.tap.untimed"
 	Uncounted     = "tokenpulse.tap.uncounted"
 )
+
+// booleans are only written if they are true.
+var booleans = []string{Buffered, StalledAtEnd, StartUnseen, Frames, Aggregated, Uncounted, Cold}
+
+// IsBoolean reports whether an attribute of a model call's span is a boolean of ours, which is false if it is missing.
+func IsBoolean(name string) bool { return slices.Contains(booleans, name) }
 
 // Values of Untimed.
 const (

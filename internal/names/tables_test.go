@@ -6,6 +6,9 @@ package names_test
 import (
 	"slices"
 	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
@@ -98,10 +101,18 @@ var spanAttributes = slices.Concat([]attribute{
 	{names.Buffered, typeBool, "", "", "True when something between engine and observer [held the stream back](definitions.md#edge-cases)."},
 }, numberRows(func(id numbers.ID) bool { return derived(id) && !id.Row().Full }), []attribute{
 	{names.StalledAtEnd, typeBool, "", "", "True when the client cancelled during a stall: the request is bad for `all`."},
+	{names.Cold, typeBool, "", "", "True when the request is a [cold start](definitions.md#cold-starts) of its replica. Needs `cold_start`."},
 
 	{names.Joined, typeStrings, "", "", "Attributes that [`join`](whole-traces.md) took from another span, with its ID, such as `queue.duration=c000000000000001`."},
 	{names.Repeated, typeString, "", "", "ID of the span that counts for the same request, which another instrumentation sent. Needs `join` or `roll_up`."},
 })
+
+// Conditions of SLOs read each boolean as false where it is missing.
+func TestIsBoolean(t *testing.T) {
+	for _, a := range slices.Concat(spanAttributes, carriedAttributes) {
+		require.Equal(t, a.Type == typeBool, names.IsBoolean(a.Key), a.Key)
+	}
+}
 
 // fullAttributes documents the numbers that token_latency leaves out by default.
 var fullAttributes = numberRows(func(id numbers.ID) bool { return derived(id) && id.Row().Full })

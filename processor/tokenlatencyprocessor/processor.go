@@ -25,7 +25,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
-// tokenLatency annotates spans. It keeps no state between batches, except to recognise
+// tokenLatency annotates spans. It keeps no state between batches, except the replicas of cold starts, and to recognise
 // mistakes in the pipeline.
 type tokenLatency struct {
 	config    *Config
@@ -33,7 +33,8 @@ type tokenLatency struct {
 	doubts    *diagnostics.Doubts
 	unapplied *judge.Unapplied
 	pieces    *pieces
-	workers   sync.Pool // of *worker
+	cold      *annotate.ColdStarts // nil without cold_start
+	workers   sync.Pool            // of *worker
 	telemetry *telemetry
 	logger    *zap.Logger
 	notices   *diagnostics.Notices
@@ -68,6 +69,7 @@ func newTokenLatency(set component.TelemetrySettings, cfg *Config) (*tokenLatenc
 		doubts:    doubts,
 		unapplied: judge.NewUnapplied(doubts, rules),
 		pieces:    &pieces{doubts: doubts},
+		cold:      annotate.NewColdStarts(cfg),
 		workers: sync.Pool{New: func() any {
 			return &worker{
 				analyzer:  latency.NewAnalyzer(options),
@@ -88,12 +90,16 @@ func (p *tokenLatency) start(context.Context, component.Host) error {
 	inprocess.SLOs.Set(p, p.rules.Definitions())
 	inprocess.Doubts.Set(p, p.doubts)
 	inprocess.ReportIdleExporters(p.logger)
-	return nil
+	if p.cold == nil {
+		return nil
+	}
+	return p.telemetry.builder.RegisterProcessorTokenLatencyReplicasEvictedCallback(diagnostics.Gauge(p.cold.Evicted))
 }
 
 func (p *tokenLatency) shutdown(context.Context) error {
 	inprocess.SLOs.Remove(p)
 	inprocess.Doubts.Remove(p)
+	p.telemetry.builder.Shutdown()
 	return nil
 }
 
@@ -129,6 +135,9 @@ func (p *tokenLatency) processResource(ctx context.Context, w *worker, resourceS
 			// An annotated span already has its phases. With join, phases wait for the engine's.
 			withPhases := p.config.Phases && !p.config.Join && !attributes.IsAnnotated(span)
 			p.processSpan(w, scope, span)
+			if w.observed != nil {
+				p.cold.Mark(span, resource, w.observed.Vantage)
+			}
 			if withPhases && w.observed != nil {
 				phases.addTo(span)
 			}

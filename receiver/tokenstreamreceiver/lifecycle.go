@@ -87,6 +87,11 @@ func (r *tokenStreamReceiver) observe() error {
 			return err
 		}
 	}
+	if r.ingester.Cold != nil {
+		if err := r.telemetry.RegisterReceiverTokenStreamReplicasEvictedCallback(diagnostics.Gauge(r.ingester.Cold.Evicted)); err != nil {
+			return err
+		}
+	}
 	return errors.Join(
 		r.telemetry.RegisterReceiverTokenStreamStreamsOpenCallback(diagnostics.Gauge(r.ingester.Store.Streams)),
 		r.telemetry.RegisterReceiverTokenStreamStreamsLimitCallback(diagnostics.Gauge(func() int64 { return int64(limits.MaxStreams) })),

@@ -73,6 +73,7 @@ func newReceiverWithClock(cfg *Config, set receiver.Settings, now func() time.Du
 		doubts:    diagnostics.NewDoubts(set.Logger, time.Now),
 		ingester: ingest.New(&ingest.Settings{
 			Store: store, Telemetry: telemetry, Reporter: latencyreport.New(telemetry, set.Logger), Now: now, StorageID: cfg.StorageID,
+			Cold:  ingest.NewColdStarts(cfg.latency()),
 			Spans: streamspan.Settings{Service: cfg.ServiceName},
 		}),
 	}

@@ -3,10 +3,12 @@
 package metadata
 
 import (
+	"context"
 	"errors"
 	"sync"
 
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/embedded"
 	"go.opentelemetry.io/otel/trace"
 
 	"go.opentelemetry.io/collector/component"
@@ -29,6 +31,7 @@ type TelemetryBuilder struct {
 	ProcessorTokenLatencyAnnotationsRemoved metric.Int64Counter
 	ProcessorTokenLatencyClockAnomalies     metric.Int64Counter
 	ProcessorTokenLatencyJoins              metric.Int64Counter
+	ProcessorTokenLatencyReplicasEvicted    metric.Int64ObservableCounter
 	ProcessorTokenLatencyRollUps            metric.Int64Counter
 	ProcessorTokenLatencySpansDerived       metric.Int64Counter
 	ProcessorTokenLatencySpansForeign       metric.Int64Counter
@@ -46,6 +49,31 @@ type telemetryBuilderOptionFunc func(mb *TelemetryBuilder)
 
 func (tbof telemetryBuilderOptionFunc) apply(mb *TelemetryBuilder) {
 	tbof(mb)
+}
+
+// RegisterProcessorTokenLatencyReplicasEvictedCallback sets callback for observable ProcessorTokenLatencyReplicasEvicted metric.
+func (builder *TelemetryBuilder) RegisterProcessorTokenLatencyReplicasEvictedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ProcessorTokenLatencyReplicasEvicted, obs: o})
+		return nil
+	}, builder.ProcessorTokenLatencyReplicasEvicted)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+type observerInt64 struct {
+	embedded.Int64Observer
+	inst metric.Int64Observable
+	obs  metric.Observer
+}
+
+func (oi *observerInt64) Observe(value int64, opts ...metric.ObserveOption) {
+	oi.obs.ObserveInt64(oi.inst, value, opts...)
 }
 
 // Shutdown unregister all registered callbacks for async instruments.
@@ -82,6 +110,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_processor_token_latency_joins",
 		metric.WithDescription("Spans of clients and gateways with an engine's span of the same request below them, by result. [Alpha]"),
 		metric.WithUnit("{span}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorTokenLatencyReplicasEvicted, err = builder.meter.Int64ObservableCounter(
+		"otelcol_processor_token_latency_replicas_evicted",
+		metric.WithDescription("Replicas beyond 10,000 that cold_start forgot although they had requests within idle. [Alpha]"),
+		metric.WithUnit("{replica}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorTokenLatencyRollUps, err = builder.meter.Int64Counter(

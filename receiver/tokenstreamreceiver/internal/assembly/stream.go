@@ -97,6 +97,8 @@ type Finished struct {
 	Cut bool
 	// Client is the sender that opened the stream, or sent it whole.
 	Client *httpguard.Client
+	// Cold means that the stream is a cold start of its replica. The ingester sets it.
+	Cold bool
 
 	// Engine generated the tokens, if the store watches it. Commit sets it.
 	Engine *liveness.Engine

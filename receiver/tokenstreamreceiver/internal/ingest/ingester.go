@@ -38,6 +38,7 @@ type Settings struct {
 	Next   consumer.Traces        // nil without a traces pipeline
 	Spans  streamspan.Settings    // of the spans for Next
 	Series *streamseries.Recorder // nil without a metrics pipeline
+	Cold   *ColdStarts            // of the streams for both, nil if off
 	// Unapplied warns of SLOs that apply to no stream. It is nil without SLOs.
 	Unapplied *judge.Unapplied
 }
@@ -98,9 +99,10 @@ func (in *Ingester) commit(ctx context.Context, report *receiverhelper.ObsReport
 	return tx, nil
 }
 
-// deliver sends the spans of finished streams to the traces pipeline, if there is one. It returns
-// their IDs by stream.
+// deliver decides which finished streams are cold, and sends the spans of all to the traces pipeline, if there is one. It
+// returns their IDs by stream.
 func (in *Ingester) deliver(ctx context.Context, report *receiverhelper.ObsReport, finished []assembly.Finished) ([]streamspan.ID, error) {
+	in.Cold.decide(finished)
 	if len(finished) == 0 || in.Next == nil {
 		return nil, nil
 	}

@@ -45,6 +45,7 @@ type TelemetryBuilder struct {
 	ReceiverTokenStreamLiveRequestsOpen   metric.Int64ObservableGauge
 	ReceiverTokenStreamMemoryHeld         metric.Int64ObservableGauge
 	ReceiverTokenStreamMemoryLimit        metric.Int64ObservableGauge
+	ReceiverTokenStreamReplicasEvicted    metric.Int64ObservableCounter
 	ReceiverTokenStreamStorageFailures    metric.Int64Counter
 	ReceiverTokenStreamStorageSize        metric.Int64ObservableGauge
 	ReceiverTokenStreamStreamsFinished    metric.Int64Counter
@@ -163,6 +164,21 @@ func (builder *TelemetryBuilder) RegisterReceiverTokenStreamMemoryLimitCallback(
 		cb(ctx, &observerInt64{inst: builder.ReceiverTokenStreamMemoryLimit, obs: o})
 		return nil
 	}, builder.ReceiverTokenStreamMemoryLimit)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverTokenStreamReplicasEvictedCallback sets callback for observable ReceiverTokenStreamReplicasEvicted metric.
+func (builder *TelemetryBuilder) RegisterReceiverTokenStreamReplicasEvictedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverTokenStreamReplicasEvicted, obs: o})
+		return nil
+	}, builder.ReceiverTokenStreamReplicasEvicted)
 	if err != nil {
 		return err
 	}
@@ -345,6 +361,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_receiver_token_stream_memory_limit",
 		metric.WithDescription("Limit of the memory of open streams and of requests in progress (max_memory_mib). [Alpha]"),
 		metric.WithUnit("By"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverTokenStreamReplicasEvicted, err = builder.meter.Int64ObservableCounter(
+		"otelcol_receiver_token_stream_replicas_evicted",
+		metric.WithDescription("Replicas beyond 10,000 that latency::cold_start forgot although they had requests within idle. [Alpha]"),
+		metric.WithUnit("{replica}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverTokenStreamStorageFailures, err = builder.meter.Int64Counter(

@@ -45,6 +45,9 @@ func (m *Maker) writeTimings(span ptrace.Span, resource pcommon.Map, tally *late
 	m.annotator.Write(attributes, observation, &m.derived)
 	m.annotator.WriteEvents(span, &m.derived.Moments)
 	m.observed.WriteFlaws(attributes)
+	if m.stream.Cold {
+		attributes.PutBool(names.Cold, true)
+	}
 	if m.Latency.Timeline == annotate.TimelineKeep {
 		attributes.PutEmptyBytes(names.Timeline).FromRaw(m.encode())
 	}
