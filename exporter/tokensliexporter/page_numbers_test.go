@@ -508,3 +508,17 @@ func requireStrip(t *testing.T, name string, value any) {
 	require.Equal(t, []int{1, 1, 1, 1}, one.Strip.Tokens)
 	require.Equal(t, []int{2}, one.Strip.Stalled)
 }
+
+// The attribute is missing on requests that are no cold start: an empty value selects these.
+func TestPage_LeavesColdStartsOut(t *testing.T) {
+	h := start(t, func(c *Config) {
+		c.Shared.Series.Dimensions = append(c.Shared.Series.Dimensions, series.Dimension{Attribute: "tokenpulse.cold"})
+	})
+	h.send(t, with(map[string]any{"tokenpulse.cold": true, "tokenpulse.prefill.duration": 50.0}), everything(), everything())
+	for where, count := range map[string]int{"tokenpulse.cold=": 2, "tokenpulse.cold=true": 1} {
+		where = "?where=" + url.QueryEscape(where)
+		answer(t, h, "requests"+where, func(a *struct{ Requests []struct{} }) bool { return len(a.Requests) == count })
+		now := answer(t, h, "now"+where, func(n *nowAnswer) bool { return n.total() == count })
+		require.Equal(t, count == 1, now.Indicators["prefill"]["mean"] > 40, now.Indicators["prefill"])
+	}
+}
