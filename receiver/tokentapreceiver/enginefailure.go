@@ -35,6 +35,7 @@ func isRefusal(err error) bool {
 	for _, known := range [...]error{
 		syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE, syscall.EHOSTUNREACH, syscall.EHOSTDOWN,
 		io.EOF, io.ErrUnexpectedEOF,
+		net.ErrClosed, // net/http saw the upstream close the connection during the write of a request
 	} {
 		if errors.Is(err, known) {
 			return true
