@@ -16,7 +16,11 @@ export class Live {
   private generation = 0;
   private query = new URLSearchParams();
 
-  constructor(private onNow: (now: Now) => void, private onState: (state: State, before: State) => void) {}
+  constructor(private onNow: (now: Now) => void, private onState: (state: State, before: State) => void) {
+    // Browsers keep pages for their Back button. Such a page would hold one of the six connections that they open to a server.
+    addEventListener('pagehide', () => this.stop());
+    addEventListener('pageshow', event => { if (event.persisted) this.open(); });
+  }
 
   /** Starts, or starts again with other filters. A range that has ended is asked for once. */
   connect(query: URLSearchParams): void {
@@ -24,10 +28,15 @@ export class Live {
     this.open();
   }
 
-  private open(): void {
-    const generation = ++this.generation;
+  /** Ends the connection, and returns the number of the next one. */
+  private stop(): number {
     this.source?.close();
     clearTimeout(this.timer);
+    return ++this.generation;
+  }
+
+  private open(): void {
+    const generation = this.stop();
     if (this.query.has('end')) {
       void this.poll(generation);
       return;
