@@ -87,7 +87,7 @@ func coldTrace(began time.Time) (all []*coldStream) {
 
 func (s *coldStream) lines(random *rand.Rand) []string {
 	named := instance(s.replica)
-	if s.replica == "replica-1" { // the address may come with the end only
+	if s.replica == "replica-2" { // the address may come with the end only
 		return []string{
 			startWith(s.id, uint64(s.open.Start.UnixNano()), `"attributes":{"server.address":"10.0.0.1"}`),
 			fmt.Sprintf(`{"event":"end","stream_id":%q,"time_unix_nano":"%d","attributes":{"server.port":8000,"user.id":"%d"}}`,
