@@ -102,9 +102,18 @@ func (d *derivation) generatedNothing() bool {
 
 // includeReasoning makes the output tokens include those of reasoning.
 func (d *derivation) includeReasoning() {
-	if output, reasoning := &d.request.OutputTokens, d.request.ReasoningTokens; output.Known && output.Value >= 0 && reasoning.Known && reasoning.Value > output.Value {
-		output.Value += reasoning.Value
+	if output, reasoning := &d.request.OutputTokens, d.request.ReasoningTokens; output.Known && output.Value >= 0 && reasoning.Known {
+		output.Value = WithReasoning(output.Value, reasoning.Value)
 	}
+}
+
+// WithReasoning returns the output tokens, those of reasoning included. More reasoning than output proves that a service
+// leaves it out.
+func WithReasoning[T int64 | float64](output, reasoning T) T {
+	if reasoning > output {
+		return output + reasoning
+	}
+	return output
 }
 
 // countClockAnomalies counts a first token before the start and an end before the last

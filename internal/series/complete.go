@@ -94,15 +94,10 @@ func (r *Contribution) derive() {
 // chunk counts as one.
 func (r *Contribution) generated() (tokens float64, known bool) {
 	m := &r.Latency.Measures
-	output, reasoning := m[numbers.OutputTokens], m[numbers.ReasoningTokens].Value
-	switch {
-	case !output.Known:
-		return m[numbers.ChunkCount].Value, m[numbers.ChunkCount].Known
-	case reasoning > output.Value: // which leaves it out then
-		return output.Value + reasoning, true
-	default:
-		return output.Value, true
+	if output := m[numbers.OutputTokens]; output.Known {
+		return latency.WithReasoning(output.Value, m[numbers.ReasoningTokens].Value), true
 	}
+	return m[numbers.ChunkCount].Value, m[numbers.ChunkCount].Known
 }
 
 // distribute completes the distributions. The longest is the only statistic of the gaps that is used. Spans
