@@ -162,6 +162,10 @@ suite-canary: ## Simulate 2000 canaries for each row of the tables in docs/canar
 suite-liveness simulate-liveness: ## Simulate 300 engine-days for the tables of docs/liveness.md, and print them; about 3 minutes on two cores. ARGS='-days=30 -curve' compares settings
 	go test -count=1 -timeout=0 -v -run='^TestSimulate$$' ./internal/liveness -days=300 $(ARGS)
 
+.PHONY: suite-capacity simulate-capacity
+suite-capacity simulate-capacity: ## Simulate 200 engines with a known limit, and services that are scaled by what was learned of it; about 15 minutes on two cores. ARGS='-first=10000 -trail' simulates others
+	go test -count=1 -timeout=0 -v -run='^TestSimulate$$' ./internal/capacity -seeds=200 -changes=200 -closed=200 $(ARGS)
+
 .PHONY: suite-fuzz
 suite-fuzz: ## Run each fuzz target for FUZZTIME (default 20s, about 15 minutes in total)
 	@set -e; for package in $$(go list ./...); do \

@@ -1,0 +1,148 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package capacity
+
+import (
+	"math"
+	"time"
+)
+
+const (
+	perDoubling = 16
+	binCount    = 96 // 6 doublings below the highest load
+	// alpha is the probability that a load is certified which misses the objective.
+	alpha = 0.05
+	// independent is the time of which a slot is one independent observation. Slots that follow each other are alike.
+	independent = 15 * time.Second
+	// neededMissed slots show a knee.
+	neededMissed = 20
+)
+
+// bin has the slots of a narrow range of loads.
+type bin struct {
+	Slots    float64 // with requests
+	Requests float64
+	Bad      float64 // bad requests
+	Missed   float64 // slots that missed the objective
+	MissedAt int64   // start of the last one, Unix time
+}
+
+// curve counts slots by their index. Bin i has those of edge(bottom + i) to edge(bottom + i + 1); the first bin also has those below.
+type curve struct {
+	bottom int
+	bins   [binCount]bin
+}
+
+func edge(i int) float64 { return math.Exp2(float64(i) / perDoubling) }
+
+// at returns the bin of an index.
+func (c *curve) at(x float64) *bin {
+	i := int(math.Floor(math.Log2(max(x, 1e-9)) * perDoubling))
+	if *c == (curve{}) {
+		c.bottom = i - binCount*3/4
+	}
+	for i-c.bottom >= binCount {
+		c.raise()
+	}
+	return &c.bins[max(0, i-c.bottom)]
+}
+
+// bad returns the share of bad requests, times slots.
+func (b *bin) bad() float64 {
+	if b.Requests == 0 {
+		return 0
+	}
+	return b.Bad / b.Requests * b.Slots
+}
+
+// raise makes room for a higher bin: the lowest two become one.
+func (c *curve) raise() {
+	low, next := c.bins[0], &c.bins[1]
+	next.Slots += low.Slots
+	next.Requests += low.Requests
+	next.Bad += low.Bad
+	next.Missed += low.Missed
+	next.MissedAt = max(next.MissedAt, low.MissedAt)
+	copy(c.bins[:], c.bins[1:])
+	c.bins[binCount-1] = bin{}
+	c.bottom++
+}
+
+// add counts a slot. Beyond most slots, each makes older ones of its bin count less.
+func (b *bin) add(s *Slot, missed bool, at, most float64) {
+	if b.Slots >= most {
+		keep := (most - 1) / b.Slots
+		b.Slots *= keep
+		b.Requests *= keep
+		b.Bad *= keep
+		b.Missed *= keep
+	}
+	b.Slots++
+	b.Requests += float64(s.Good + s.Bad)
+	b.Bad += float64(s.Bad)
+	if missed {
+		b.Missed++
+		b.MissedAt = max(b.MissedAt, int64(at))
+	}
+}
+
+// met returns the highest bin that is certified to meet the objective, and below -1 if there is none.
+//
+// If bin i missed the objective, then so did all above it, and the mean share of bad requests is over 1-objective in each. For t > 0,
+// the product over slots of exp(-t share) / (1 - (1-objective)(1 - exp(-t))) is then a supermartingale in any order of the
+// slots that their shares do not decide, as in that of their load. With probability alpha at most, a mean of these products ever
+// exceeds 1/alpha (Ville), wherever in the order it is looked at.
+func (c *curve) met(objective, weight float64, highest int) int {
+	for i := highest; i > 0; i-- { // the first one has no lower edge
+		if c.bins[i].Slots > 0 && c.certified(i, 1-objective, weight) {
+			return i
+		}
+	}
+	return -1
+}
+
+// tilts are the values of t: small ones have power if many slots have a few bad requests each, large ones if a few slots are all bad.
+var tilts = [...]float64{0.25, 0.5, 1, 2, 4}
+
+func (c *curve) certified(i int, tolerated, weight float64) bool {
+	slots, bad := 0.0, 0.0
+	for _, b := range c.bins[i:] {
+		if b.Slots == 0 {
+			continue
+		}
+		slots += b.Slots * weight
+		bad += b.bad() * weight
+		sum := 0.0
+		for _, t := range tilts {
+			sum += math.Exp(-t*bad - slots*math.Log1p(-tolerated*(1-math.Exp(-t))))
+		}
+		if sum >= float64(len(tilts))/alpha {
+			return true
+		}
+	}
+	return false
+}
+
+// knee returns the highest bin from which on the objective was missed, in enough slots, or -1.
+func (c *curve) knee(objective float64) int {
+	var slots, bad, missed float64
+	for i := binCount - 1; i >= 0; i-- {
+		b := &c.bins[i]
+		slots += b.Slots
+		bad += b.bad()
+		missed += b.Missed
+		if b.Slots > 0 && missed >= neededMissed && bad > slots*(1-objective) {
+			return i
+		}
+	}
+	return -1
+}
+
+// missedAt returns when a slot at the load of a bin or above last missed the objective.
+func (c *curve) missedAt(i int) (at int64) {
+	for _, b := range c.bins[i:] {
+		at = max(at, b.MissedAt)
+	}
+	return at
+}
