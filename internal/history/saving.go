@@ -42,17 +42,17 @@ func (s *slot) appendBinary() (encoded []byte) {
 }
 
 // Restore adds a slot that Saved encoded. Call it before the first Add. dimensions is the
-// number of dimensions of the series. A slot that is malformed, older than a day, from the
+// number of dimensions of the series. A slot that is malformed, older than a week, from the
 // future, or at the time of another one is left out. Only a malformed one is an error.
 func (s *Store) Restore(span Span, encoded []byte, dimensions int, now time.Time) error {
 	restored := &slot{start: span.Start, width: span.Width, cells: map[Key][]byte{}}
-	if !slices.Contains(widths[:], span.Width) || span.Start%span.Width != 0 {
+	if !slices.Contains(widths, span.Width) || span.Start%span.Width != 0 {
 		return fmt.Errorf("malformed slot: start %d, width %d", span.Start, span.Width)
 	}
 	if err := restored.decode(encoded, dimensions); err != nil {
 		return err
 	}
-	if restored.end() <= now.Unix()-day || restored.start > now.Unix() {
+	if restored.end() <= now.Unix()-week || restored.start > now.Unix() {
 		return nil
 	}
 	s.mu.Lock()
@@ -66,8 +66,15 @@ func (s *Store) Restore(span Span, encoded []byte, dimensions int, now time.Time
 	return nil
 }
 
-// widths are those that slots can have.
-var widths = [...]int64{finest, minute, 15 * minute, hour}
+// widths are those that slots can have: those of the tiers of all levels.
+var widths = func() (all []int64) {
+	for level := range maxLevel + 1 {
+		for _, tier := range tiers(level) {
+			all = append(all, tier.width)
+		}
+	}
+	return all
+}()
 
 var errMalformedSlot = errors.New("malformed slot of the history")
 

@@ -23,6 +23,7 @@ func (w *world) saved() (all []saved) {
 
 func TestRestore_ContinuesTheHistory(t *testing.T) {
 	w := unlimited(t)
+	w.run(3*24*time.Hour, 20*time.Minute, 3, 1)
 	w.run(2*time.Hour, 20*time.Second, 3, 1)
 	restored := New(1 << 30)
 	slots := w.saved()
@@ -40,11 +41,25 @@ func TestRestore_ContinuesTheHistory(t *testing.T) {
 	require.Len(t, restored.slots, len(w.store.slots), "a slot that is there already")
 }
 
+// At the memory limit, slots older than a day are half a day wide.
+func TestRestore_HasTheSlotsOfEachLevel(t *testing.T) {
+	w := unlimited(t)
+	w.run(3*24*time.Hour, 20*time.Minute, 1, 1)
+	for level := range maxLevel + 1 {
+		w.store.coarsen(w.now.Unix(), level)
+		restored := New(1 << 30)
+		for _, slot := range w.saved() {
+			require.NoError(t, restored.Restore(slot.span, slot.encoded, 1, w.now))
+		}
+		require.Len(t, restored.slots, len(w.store.slots))
+	}
+}
+
 func TestRestore_LeavesOutWhatIsOldOrFromTheFuture(t *testing.T) {
 	w := unlimited(t)
 	w.request("a")
 	slot := w.saved()[0]
-	for _, now := range []time.Time{w.now.Add(25 * time.Hour), w.now.Add(-time.Hour)} {
+	for _, now := range []time.Time{w.now.Add(7*24*time.Hour + time.Minute), w.now.Add(-time.Hour)} {
 		restored := New(1 << 30)
 		require.NoError(t, restored.Restore(slot.span, slot.encoded, 1, now))
 		require.Empty(t, restored.slots)
