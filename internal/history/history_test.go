@@ -157,7 +157,7 @@ func TestHistory_EqualsAllValuesThoughItCoarsens(t *testing.T) {
 	view := w.store.View(time.Time{})
 	requireSame(t, w.expect(func(s *sample) bool { return !s.at.Before(view.Since) }), w.sum(view.Since, together()).Parts[0].Of(numbers.TimeToFirstToken))
 
-	for range 2 * 7 * 24 { // without requests, the pressure goes
+	for range 2 * (7*24 + 12) { // without requests, the pressure goes, and the last slot, of half a day, becomes a week old
 		w.now = w.now.Add(31 * time.Minute)
 		w.maintain()
 	}
