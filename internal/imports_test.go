@@ -141,7 +141,7 @@ func TestImports_WhatCountsAndDerivesKnowsNoCollector(t *testing.T) {
 	all := imports(t)
 	for _, name := range [...]string{
 		"internal/timeline", "internal/sketch", "internal/latency", "internal/slo", "internal/series",
-		"internal/history", "internal/slowest", "internal/canary", "internal/liveness", "internal/diagnostics",
+		"internal/history", "internal/slowest", "internal/canary", "internal/liveness", "internal/capacity", "internal/batching", "internal/diagnostics",
 		"receiver/tokenstreamreceiver/internal/wire",
 	} {
 		require.Contains(t, all, name, "a package was moved")

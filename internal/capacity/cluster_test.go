@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/tokenpulse/tokenpulse/internal/batching"
 )
 
 // rule decides how many replicas a service gets.
@@ -34,7 +36,7 @@ const (
 
 // node is a replica in service.
 type node struct {
-	*machine
+	*batching.Machine
 	replica *Replica
 	ready   float64
 	slots   map[int]*Slot
@@ -64,19 +66,19 @@ type wish struct{ at, replicas float64 }
 
 func (c *cluster) add(now, ready float64) {
 	n := &node{ready: ready, slots: map[int]*Slot{}, fed: int(now / slotLength), replica: c.limit.Replica()}
-	forever := &request{at: math.Inf(1)}
-	n.machine = newMachine(&c.w.engine, func() *request { return forever }, func(q *request, now float64, served bool) {
-		good := served && c.w.limits.good(q, now)
+	forever := &batching.Request{At: math.Inf(1)}
+	n.Machine = batching.New(&c.w.engine, func() *batching.Request { return forever }, func(q *batching.Request, now float64, served bool) {
+		good := served && c.w.slo.Good(q, now)
 		c.all++
 		if good {
 			c.good++
 		}
 		if served {
-			c.worst = append(c.worst, max((q.firstAt-q.at)/c.w.limits.ttft, (now-q.firstAt)/max(1, q.output-1)/c.w.limits.tpot))
+			c.worst = append(c.worst, max((q.FirstAt-q.At)/c.w.slo.TTFT, (now-q.FirstAt)/max(1, q.Output-1)/c.w.slo.TPOT))
 		} else {
 			c.worst = append(c.worst, 10)
 		}
-		i := int(q.at / slotLength)
+		i := int(q.At / slotLength)
 		if i < n.fed {
 			return
 		}
@@ -87,14 +89,14 @@ func (c *cluster) add(now, ready float64) {
 		}
 		s.add(q, good, served)
 	})
-	n.now = now
+	n.Run(now)
 	c.nodes = append(c.nodes, n)
 }
 
-func (s *Slot) add(q *request, good, served bool) {
+func (s *Slot) add(q *batching.Request, good, served bool) {
 	if served {
-		s.Prompt += uint64(q.prompt)
-		s.Output += uint64(q.output)
+		s.Prompt += uint64(q.Prompt)
+		s.Output += uint64(q.Output)
 	} else {
 		s.Unsized++
 	}
@@ -168,27 +170,27 @@ func (c *cluster) decide(now float64) {
 }
 
 // run serves requests for seconds.
-func (c *cluster) run(take func() *request, until float64, replicas int) {
+func (c *cluster) run(take func() *batching.Request, until float64, replicas int) {
 	for range replicas {
 		c.add(0, 0)
 	}
 	next, decided := take(), 0.0
 	for now := 0.0; now < until; now++ {
-		for next.at <= now+1 {
+		for next.At <= now+1 {
 			c.send(next)
 			next = take()
 		}
 		c.rate *= math.Exp(-1.0 / 60)
 		c.hours += float64(len(c.nodes)) / 3600
 		for _, n := range c.nodes {
-			n.run(now + 1)
-			c.waiting += float64(len(n.waiting)) / decideEvery
-			c.inFlight += float64(len(n.waiting)+len(n.decoding)) / decideEvery
+			n.Run(now + 1)
+			c.waiting += float64(n.Waiting()) / decideEvery
+			c.inFlight += float64(n.InFlight()) / decideEvery
 		}
 		c.gone = slices.DeleteFunc(c.gone, func(n *node) bool {
-			n.run(now + 1)
+			n.Run(now + 1)
 			c.hours += 1.0 / 3600
-			return len(n.waiting)+len(n.decoding) == 0
+			return n.InFlight() == 0
 		})
 		if now-decided >= decideEvery {
 			decided = now
@@ -199,15 +201,15 @@ func (c *cluster) run(take func() *request, until float64, replicas int) {
 }
 
 // send gives a request to the ready replica with the fewest.
-func (c *cluster) send(q *request) {
+func (c *cluster) send(q *batching.Request) {
 	c.rate += 1.0 / 60
 	var best *node
 	for _, n := range c.nodes {
-		if n.ready > q.at {
+		if n.ready > q.At {
 			continue
 		}
-		n.run(q.at)
-		if best == nil || len(n.waiting)+len(n.decoding) < len(best.waiting)+len(best.decoding) {
+		n.Run(q.At)
+		if best == nil || n.InFlight() < best.InFlight() {
 			best = n
 		}
 	}
@@ -215,5 +217,5 @@ func (c *cluster) send(q *request) {
 		c.all++
 		return
 	}
-	best.push(q)
+	best.Push(q)
 }

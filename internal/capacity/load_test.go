@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tokenpulse/tokenpulse/internal/batching"
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
@@ -109,25 +110,25 @@ func (l *load) jump(i int) {
 	}
 }
 
-func (l *load) take() *request {
+func (l *load) take() *batching.Request {
 	i := 0
 	if l.next[1] < l.next[0] {
 		i = 1
 	}
 	s := l.services[i]
 	r := s[l.cursor[i]]
-	q := &request{at: l.next[i], context: math.Floor(min(longestPrompt, max(8, r.prompt*l.mix.promptScale*(0.7+0.6*l.Float64()))))}
-	q.output = math.Ceil(max(1, r.output*l.mix.outputScale*(0.7+0.6*l.Float64())))
-	q.prompt = q.context
+	q := &batching.Request{At: l.next[i], Context: math.Floor(min(longestPrompt, max(8, r.prompt*l.mix.promptScale*(0.7+0.6*l.Float64()))))}
+	q.Output = math.Ceil(max(1, r.output*l.mix.outputScale*(0.7+0.6*l.Float64())))
+	q.Prompt = q.Context
 	if l.Float64() < l.mix.hit {
-		q.prompt = math.Ceil(q.context * (1 - 0.3 - 0.6*l.Float64()))
+		q.Prompt = math.Ceil(q.Context * (1 - 0.3 - 0.6*l.Float64()))
 	}
 	if l.left[i]--; l.left[i] < 0 || l.cursor[i]+1 >= len(s) {
 		l.jump(i)
 	}
 	l.cursor[i]++
 	// The recording's own rhythm at the present rate.
-	l.next[i] += max(1e-6, (s[l.cursor[i]].at-s[l.cursor[i]-1].at)*l.recordedRate[i]) / (max(1e-3, l.rate(q.at)) * l.part(i))
+	l.next[i] += max(1e-6, (s[l.cursor[i]].at-s[l.cursor[i]-1].at)*l.recordedRate[i]) / (max(1e-3, l.rate(q.At)) * l.part(i))
 	return q
 }
 

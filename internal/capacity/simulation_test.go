@@ -50,7 +50,7 @@ func (w *world) over(a *Answer) float64 {
 
 // learn lets a new limit learn from slots.
 func (w *world) learn(slots []Slot) (o outcome) {
-	o.world, o.limit = w, New(Settings{Objective: w.limits.objective})
+	o.world, o.limit = w, New(Settings{Objective: w.slo.Objective})
 	r := o.limit.Replica()
 	for i, s := range slots {
 		at := origin.Add(time.Duration(i) * slot)
@@ -188,14 +188,14 @@ func printLimits(b *strings.Builder, s services) {
 		b.WriteString(row(shape, some(func(o *outcome) bool { return o.shape == shape })))
 	}
 	for _, objective := range []float64{0.9, 0.95, 0.99} {
-		b.WriteString(row(fmt.Sprintf("objective %v", objective), some(func(o *outcome) bool { return o.world.limits.objective == objective })))
+		b.WriteString(row(fmt.Sprintf("objective %v", objective), some(func(o *outcome) bool { return o.world.slo.Objective == objective })))
 	}
 	sharp := func(o *outcome) bool { return o.world.rate > o.world.most/2 }
 	b.WriteString(row("knee at over half of the engine's throughput", some(sharp)))
 	b.WriteString(row("knee below that", some(func(o *outcome) bool { return !sharp(o) })))
 	for i := range all {
 		if o := &all[i]; *trail && o.end.Reason == "" && o.world.over(&o.end) > 1 {
-			fmt.Fprintf(b, "seed %d %s limit %.3v of output %.3v prompt %.3v requests %.3v of %.3v code %v %+v %+v\n", o.world.seed, o.shape, o.end.Limit, o.world.output, o.world.prompt, o.world.rate, o.world.most, o.world.mix.code, o.world.limits, o.world.engine)
+			fmt.Fprintf(b, "seed %d %s limit %.3v of output %.3v prompt %.3v requests %.3v of %.3v code %v %+v %+v\n", o.world.seed, o.shape, o.end.Limit, o.world.output, o.world.prompt, o.world.rate, o.world.most, o.world.mix.code, o.world.slo, o.world.engine)
 		}
 	}
 }
@@ -242,7 +242,7 @@ func change(s services, seed uint64) (c changed) {
 		c.utilization = o.end.Utilization(Load{other.rate, other.output, other.prompt})
 	}
 	slow := *o.world
-	for _, t := range []*float64{&slow.engine.prefill, &slow.engine.quadratic, &slow.engine.step, &slow.engine.perStream, &slow.engine.perContext} {
+	for _, t := range []*float64{&slow.engine.Prefill, &slow.engine.Quadratic, &slow.engine.Step, &slow.engine.PerStream, &slow.engine.PerContext} {
 		*t *= 1.4
 	}
 	c.slower = math.NaN()
@@ -258,7 +258,7 @@ func change(s services, seed uint64) (c changed) {
 	for i, sl := range load.slots(24, shape) {
 		at := origin.Add(48*time.Hour + time.Duration(i)*slot)
 		rep.Add(at, sl)
-		if float64(sl.Bad) > float64(sl.Good+sl.Bad)*(1-slow.limits.objective) {
+		if float64(sl.Bad) > float64(sl.Good+sl.Bad)*(1-slow.slo.Objective) {
 			missed++
 		}
 		if a := o.limit.Answer(at); i%4 == 3 && (a.Reason != "" || slow.over(&a) <= 1.1) {

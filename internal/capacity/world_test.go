@@ -6,6 +6,8 @@ package capacity
 import (
 	"math"
 	"math/rand/v2"
+
+	"github.com/tokenpulse/tokenpulse/internal/batching"
 )
 
 // slotLength is that of the simulated slots, in seconds.
@@ -15,8 +17,8 @@ const slotLength = 15
 type world struct {
 	services services
 	seed     uint64
-	engine   engine
-	limits   limits
+	engine   batching.Engine
+	slo      batching.SLO
 	mix      traffic
 	most     float64 // requests per second that the engine can serve, about
 	rate     float64 // the true limit: requests per second that just meet the objective
@@ -26,15 +28,42 @@ type world struct {
 
 func (w *world) rand(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(w.seed, stream)) }
 
+func newEngine(r *rand.Rand) batching.Engine {
+	log := func(from, to float64) float64 { return from * math.Exp(r.Float64()*math.Log(to/from)) }
+	e := batching.Engine{Prefill: log(4e-5, 3e-4), Step: log(0.01, 0.04)}
+	if r.IntN(3) == 0 {
+		e.Quadratic = e.Prefill / log(20e3, 200e3)
+	}
+	e.PerStream = e.Step * log(0.003, 0.03)
+	e.PerContext = e.Step * log(0.1, 1) / 100e3
+	e.Chunk = []float64{512, 2048, 8192}[r.IntN(3)]
+	e.Batch = []int{16, 32, 64, 128, 256}[r.IntN(5)]
+	e.Memory = log(60e3, 800e3)
+	e.Queue = []int{10, 50, 300, 2000}[r.IntN(4)]
+	e.Patience = []float64{20, 60, 120, 600}[r.IntN(4)]
+	return e
+}
+
+func newSLO(r *rand.Rand, e *batching.Engine) batching.SLO {
+	slo := batching.SLO{Objective: []float64{0.9, 0.95, 0.99, 0.99}[r.IntN(4)]}
+	// Reachable by the longest prompts of the recordings on an idle engine.
+	slo.TTFT = 1.5*e.Cost(0, longestPrompt) + []float64{0.5, 1, 2, 5}[r.IntN(4)]
+	slo.TPOT = math.Inf(1)
+	if r.IntN(4) > 0 {
+		slo.TPOT = e.Step*(1.5+2.5*r.Float64()) + e.Cost(0, e.Chunk)*r.Float64()
+	}
+	return slo
+}
+
 // newWorld makes a world whose engine can meet its objective, and finds the limit.
 func newWorld(s services, seed uint64) *world {
 	w := &world{services: s, seed: seed}
 	r := w.rand(1)
 	for {
 		w.engine = newEngine(r)
-		w.limits = newLimits(r, &w.engine)
+		w.slo = newSLO(r, &w.engine)
 		w.mix = newTraffic(r)
-		w.most = w.engine.capacity(w.mix.promptMean, w.mix.outputMean, w.mix.ctx)
+		w.most = w.engine.Throughput(w.mix.promptMean, w.mix.outputMean, w.mix.ctx)
 		if w.most < 0.3 || w.most > 8 {
 			continue // few requests, or more than a test has time for
 		}
@@ -44,59 +73,12 @@ func newWorld(s services, seed uint64) *world {
 	}
 }
 
-// find looks for the limit by bisection. Each run has the same requests at another rate.
+// find looks for the limit. Each rate has the same requests.
 func (w *world) find(most float64) bool {
-	low, high := 0.1*most, 1.5*most
-	if !w.meets(low, 4000) || w.meets(high, 4000) {
-		return false
-	}
-	for range 5 {
-		middle := (low + high) / 2
-		if w.meets(middle, 8000) {
-			low = middle
-		} else {
-			high = middle
-		}
-	}
-	low, high = low-(high-low), high+(high-low)
-	for range 5 {
-		middle := (low + high) / 2
-		if w.meets(middle, 60000) {
-			low = middle
-		} else {
-			high = middle
-		}
-	}
-	w.rate = low
-	return true
-}
-
-// meets reports whether the share of good requests is the objective at a constant rate.
-func (w *world) meets(rate float64, requests int) bool {
-	good, all := 0, 0
-	var prompt, output float64
-	warm := 0.05 * float64(requests) / rate
-	end := float64(requests) / rate
-	l := newLoad(w.services, w.rand(2), w.mix, func(float64) float64 { return rate })
-	m := newMachine(&w.engine, func() *request {
-		q := l.take()
-		prompt += q.prompt
-		output += q.output
-		return q
-	}, func(q *request, now float64, served bool) {
-		if q.at < warm {
-			return
-		}
-		all++
-		if served && w.limits.good(q, now) {
-			good++
-		}
+	limit, ok := batching.FindLimit(&w.engine, &w.slo, most, func(rate float64) func() *batching.Request {
+		return newLoad(w.services, w.rand(2), w.mix, func(float64) float64 { return rate }).take
 	})
-	m.run(end)
-	ok := float64(good) >= w.limits.objective*float64(all)
-	if ok {
-		w.prompt, w.output = prompt/m.next.at, output/m.next.at
-	}
+	w.rate, w.output, w.prompt = limit.Requests, limit.Output, limit.Prompt
 	return ok
 }
 
@@ -104,14 +86,14 @@ func (w *world) meets(rate float64, requests int) bool {
 func (w *world) slots(hours float64, shape func(at float64) float64) []Slot {
 	all := make([]Slot, int(math.Ceil(hours*3600/slotLength)))
 	l := newLoad(w.services, w.rand(3), w.mix, func(at float64) float64 { return w.rate * shape(at) })
-	m := newMachine(&w.engine, l.take, func(q *request, now float64, served bool) {
-		i := int(q.at / slotLength)
+	m := batching.New(&w.engine, l.take, func(q *batching.Request, now float64, served bool) {
+		i := int(q.At / slotLength)
 		if i >= len(all) {
 			return
 		}
 		s := &all[i]
-		s.add(q, served && w.limits.good(q, now), served)
+		s.add(q, served && w.slo.Good(q, now), served)
 	})
-	m.run(hours*3600 + 300)
+	m.Run(hours*3600 + 300)
 	return all
 }
