@@ -17,11 +17,11 @@ func (s *SLO) Good(q *Request, now float64) bool {
 // Limit is a load of one engine, per second.
 type Limit struct{ Requests, Output, Prompt float64 }
 
-// FindLimit looks by bisection for the largest constant load that meets the SLO, at a tenth to one and a half times of about what the engine can
-// serve. It returns false if it is not there. arrivals returns the same requests for each rate.
-func FindLimit(e *Engine, slo *SLO, most float64, arrivals func(rate float64) (arrive func() *Request)) (limit Limit, ok bool) {
+// FindLimit looks by bisection for the largest constant load of each of n engines in a pool that meets the SLO, at a tenth to one and a half
+// times of about what an engine can serve. It returns false if it is not there. arrivals returns the same requests for each rate of the pool.
+func FindLimit(e *Engine, n int, slo *SLO, most float64, arrivals func(rate float64) (arrive func() *Request)) (limit Limit, ok bool) {
 	meets := func(rate float64, requests int) bool {
-		load, met := run(e, slo, arrivals(rate), rate, requests)
+		load, met := run(e, n, slo, arrivals(rate*float64(n)), float64(requests)/(rate*float64(n)))
 		if met {
 			limit = load
 		}
@@ -52,25 +52,24 @@ func FindLimit(e *Engine, slo *SLO, most float64, arrivals func(rate float64) (a
 	return limit, true
 }
 
-// run returns the load of a constant rate, and whether it meets the SLO.
-func run(e *Engine, slo *SLO, arrive func() *Request, rate float64, requests int) (load Limit, met bool) {
+// run returns the load of an engine, and whether its answers meet the SLO.
+func run(e *Engine, n int, slo *SLO, arrive func() *Request, seconds float64) (load Limit, met bool) {
 	good, all := 0, 0
-	warm := 0.05 * float64(requests) / rate
-	var prompt, output float64
-	m := New(e, func() *Request {
-		q := arrive()
-		prompt += q.Prompt
-		output += q.Output
-		return q
-	}, func(q *Request, now float64, served bool) {
-		if q.At < warm {
-			return
+	pool := NewPool(e, n, func(q *Request, now float64, served bool) {
+		if q.At < 0.05*seconds {
+			return // begun with an idle engine
 		}
 		all++
 		if served && slo.Good(q, now) {
 			good++
 		}
 	})
-	m.Run(float64(requests) / rate)
-	return Limit{rate, output / m.next.At, prompt / m.next.At}, float64(good) >= slo.Objective*float64(all)
+	per := 1 / (seconds * float64(n))
+	for q := arrive(); q.At < seconds; q = arrive() {
+		load.Output += q.Output * per
+		load.Prompt += q.Prompt * per
+		pool.Push(q)
+	}
+	pool.Run(seconds)
+	return load, float64(good) >= slo.Objective*float64(all)
 }

@@ -22,6 +22,7 @@ type Engine struct {
 	Memory     float64 // tokens of context
 	Queue      int     // requests that wait; further ones are refused
 	Patience   float64 // clients give up after this time without a first token
+	Record     bool    // note the times of tokens
 }
 
 // Request is a simulated request and its end.
@@ -29,8 +30,10 @@ type Request struct {
 	At             float64
 	Prompt, Output float64 // tokens; those of the prompt that were not cached
 	Context        float64 // tokens of the prompt
+	ScheduledAt    float64
 	FirstAt        float64
-	finish         float64 // value of Machine.steps at the end
+	Tokens         []float64 // times, if the engine records them
+	finish         float64   // value of Machine.steps at the end
 }
 
 // Cost is the time to prefill tokens from a position on.
@@ -53,42 +56,31 @@ type Machine struct {
 	steps    float64
 	reserved float64 // tokens of context of the batch at its end
 	context  float64 // of the batch now
-	arrive   func() *Request
-	next     *Request
 	ended    func(q *Request, now float64, served bool)
 }
 
-// New returns a machine. arrive returns its requests in the order of their times, and is called once more than there are requests until
-// now. ended is called with each one's end, or its refusal.
-func New(e *Engine, arrive func() *Request, ended func(q *Request, now float64, served bool)) *Machine {
-	return &Machine{Engine: e, arrive: arrive, ended: ended, next: arrive()}
+// NewMachine returns a machine that calls ended with the end of each request, or its refusal.
+func NewMachine(e *Engine, ended func(q *Request, now float64, served bool)) *Machine {
+	return &Machine{Engine: e, ended: ended}
 }
 
 // Run goes on until a time, or the end of the step that passes it.
 func (m *Machine) Run(until float64) {
 	for m.now < until {
-		for m.next.At <= m.now {
-			m.accept()
-		}
 		switch {
 		case m.admits():
 			m.mixed()
 		case len(m.decoding) > 0:
 			m.decode(until)
 		default:
-			m.now = min(until, m.next.At)
+			m.now = until
 		}
 	}
 }
 
-func (m *Machine) accept() {
-	q := m.next
-	m.next = m.arrive()
-	m.Push(q)
-}
-
-// Push adds a request that arrives now, beside those of arrive.
+// Push adds a request. It first runs until the request's time.
 func (m *Machine) Push(q *Request) {
+	m.Run(q.At)
 	if len(m.waiting) >= m.Queue {
 		m.ended(q, m.now, false)
 		return
@@ -115,6 +107,7 @@ func (m *Machine) admits() bool {
 		case len(m.decoding) > 0 && (len(m.decoding) >= m.Batch || m.reserved+q.Context+q.Output > m.Memory):
 			return false
 		default:
+			q.ScheduledAt = m.now
 			m.left = max(1, q.Prompt)
 			m.reserved += q.Context + q.Output
 			return true
@@ -146,6 +139,9 @@ func (m *Machine) mixed() {
 	for _, q := range first {
 		q.FirstAt = m.now
 	}
+	if m.Record {
+		m.token(m.now)
+	}
 	m.decoded(1)
 }
 
@@ -156,9 +152,24 @@ func (m *Machine) stepTime() float64 {
 // decode is as many steps without prefill as nothing happens.
 func (m *Machine) decode(until float64) {
 	dt := m.stepTime()
-	n := max(1, min(m.decoding[0].finish-m.steps, math.Ceil((min(until, m.next.At)-m.now)/dt)))
-	m.now += n*dt + m.PerContext*float64(len(m.decoding))*n*(n-1)/2
+	n := max(1, min(m.decoding[0].finish-m.steps, math.Ceil((until-m.now)/dt)))
+	grown := func(steps float64) float64 {
+		return steps*dt + m.PerContext*float64(len(m.decoding))*steps*(steps-1)/2
+	}
+	if m.Record {
+		for steps := 1.0; steps <= n; steps++ {
+			m.token(m.now + grown(steps))
+		}
+	}
+	m.now += grown(n)
 	m.decoded(n)
+}
+
+// token notes a token of each stream of the batch.
+func (m *Machine) token(at float64) {
+	for _, q := range m.decoding {
+		q.Tokens = append(q.Tokens, at)
+	}
 }
 
 func (m *Machine) decoded(n float64) {

@@ -66,8 +66,7 @@ type wish struct{ at, replicas float64 }
 
 func (c *cluster) add(now, ready float64) {
 	n := &node{ready: ready, slots: map[int]*Slot{}, fed: int(now / slotLength), replica: c.limit.Replica()}
-	forever := &batching.Request{At: math.Inf(1)}
-	n.Machine = batching.New(&c.w.engine, func() *batching.Request { return forever }, func(q *batching.Request, now float64, served bool) {
+	n.Machine = batching.NewMachine(&c.w.engine, func(q *batching.Request, now float64, served bool) {
 		good := served && c.w.slo.Good(q, now)
 		c.all++
 		if good {

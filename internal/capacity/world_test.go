@@ -75,7 +75,7 @@ func newWorld(s services, seed uint64) *world {
 
 // find looks for the limit. Each rate has the same requests.
 func (w *world) find(most float64) bool {
-	limit, ok := batching.FindLimit(&w.engine, &w.slo, most, func(rate float64) func() *batching.Request {
+	limit, ok := batching.FindLimit(&w.engine, 1, &w.slo, most, func(rate float64) func() *batching.Request {
 		return newLoad(w.services, w.rand(2), w.mix, func(float64) float64 { return rate }).take
 	})
 	w.rate, w.output, w.prompt = limit.Requests, limit.Output, limit.Prompt
@@ -86,7 +86,7 @@ func (w *world) find(most float64) bool {
 func (w *world) slots(hours float64, shape func(at float64) float64) []Slot {
 	all := make([]Slot, int(math.Ceil(hours*3600/slotLength)))
 	l := newLoad(w.services, w.rand(3), w.mix, func(at float64) float64 { return w.rate * shape(at) })
-	m := batching.New(&w.engine, l.take, func(q *batching.Request, now float64, served bool) {
+	m := batching.NewMachine(&w.engine, func(q *batching.Request, now float64, served bool) {
 		i := int(q.At / slotLength)
 		if i >= len(all) {
 			return
@@ -94,6 +94,10 @@ func (w *world) slots(hours float64, shape func(at float64) float64) []Slot {
 		s := &all[i]
 		s.add(q, served && w.slo.Good(q, now), served)
 	})
-	m.Run(hours*3600 + 300)
+	end := hours*3600 + 300
+	for q := l.take(); q.At < end; q = l.take() {
+		m.Push(q)
+	}
+	m.Run(end)
 	return all
 }
