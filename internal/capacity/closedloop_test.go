@@ -111,7 +111,7 @@ func printClosed(b *strings.Builder, s services) {
 					better++
 				}
 			}
-			fmt.Fprintf(b, "| %v | %s | %.2f%% | %.2f%% | %.2f | %.2f | %s |\n", set.target, ruleNames[other], 100*mean(good), 100*mean(best), mean(hours), mean(otherHours), share(better, len(all)))
+			fmt.Fprintf(b, "| %v | %s | %.2f%% | %.2f%% | %.2f | %.2f | %s |\n", set.target, ruleNames[other], 100*mean(good), 100*mean(best), mean(hours), mean(otherHours), shareOf(better, len(all)))
 		}
 	}
 }

@@ -37,9 +37,9 @@ const (
 // node is a replica in service.
 type node struct {
 	*batching.Machine
-	replica *Replica
+	replica *sustained
 	ready   float64
-	slots   map[int]*Slot
+	slots   map[int]*offer
 	fed     int // next slot
 }
 
@@ -65,7 +65,7 @@ type cluster struct {
 type wish struct{ at, replicas float64 }
 
 func (c *cluster) add(now, ready float64) {
-	n := &node{ready: ready, slots: map[int]*Slot{}, fed: int(now / slotLength), replica: c.limit.Replica()}
+	n := &node{ready: ready, slots: map[int]*offer{}, fed: int(now / slotLength), replica: c.limit.replica()}
 	n.Machine = batching.NewMachine(&c.w.engine, func(q *batching.Request, now float64, served bool) {
 		good := served && c.w.slo.Good(q, now)
 		c.all++
@@ -83,7 +83,7 @@ func (c *cluster) add(now, ready float64) {
 		}
 		s := n.slots[i]
 		if s == nil {
-			s = new(Slot)
+			s = new(offer)
 			n.slots[i] = s
 		}
 		s.add(q, good, served)
@@ -92,7 +92,7 @@ func (c *cluster) add(now, ready float64) {
 	c.nodes = append(c.nodes, n)
 }
 
-func (s *Slot) add(q *batching.Request, good, served bool) {
+func (s *offer) add(q *batching.Request, good, served bool) {
 	if served {
 		s.Prompt += uint64(q.Prompt)
 		s.Output += uint64(q.Output)
@@ -115,10 +115,10 @@ func (c *cluster) feed(now float64) {
 			}
 			s := n.slots[n.fed]
 			if s == nil {
-				s = new(Slot)
+				s = new(offer)
 			}
 			delete(n.slots, n.fed)
-			n.replica.Add(origin.Add(48*time.Hour+time.Duration(n.fed)*slotLength*time.Second), *s)
+			n.replica.add(origin.Add(48*time.Hour+time.Duration(n.fed)*slotLength*time.Second), *s)
 		}
 	}
 }

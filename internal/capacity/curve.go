@@ -5,7 +5,6 @@ package capacity
 
 import (
 	"math"
-	"time"
 )
 
 const (
@@ -13,8 +12,6 @@ const (
 	binCount    = 96 // 6 doublings below the highest load
 	// alpha is the probability that a load is certified which misses the objective.
 	alpha = 0.05
-	// independent is the time of which a slot is one independent observation. Slots that follow each other are alike.
-	independent = 15 * time.Second
 	// neededMissed slots show a knee.
 	neededMissed = 20
 )
@@ -70,7 +67,7 @@ func (c *curve) raise() {
 }
 
 // add counts a slot. Beyond most slots, each makes older ones of its bin count less.
-func (b *bin) add(s *Slot, missed bool, at, most float64) {
+func (b *bin) add(s *offer, missed bool, at, most float64) {
 	if b.Slots >= most {
 		keep := (most - 1) / b.Slots
 		b.Slots *= keep
@@ -93,9 +90,9 @@ func (b *bin) add(s *Slot, missed bool, at, most float64) {
 // the product over slots of exp(-t share) / (1 - (1-objective)(1 - exp(-t))) is then a supermartingale in any order of the
 // slots that their shares do not decide, as in that of their load. With probability alpha at most, a mean of these products ever
 // exceeds 1/alpha (Ville), wherever in the order it is looked at.
-func (c *curve) met(objective, weight float64, highest int) int {
+func (c *curve) met(objective float64, highest int) int {
 	for i := highest; i > 0; i-- { // the first one has no lower edge
-		if c.bins[i].Slots > 0 && c.certified(i, 1-objective, weight) {
+		if c.bins[i].Slots > 0 && c.certified(i, 1-objective) {
 			return i
 		}
 	}
@@ -105,14 +102,14 @@ func (c *curve) met(objective, weight float64, highest int) int {
 // tilts are the values of t: small ones have power if many slots have a few bad requests each, large ones if a few slots are all bad.
 var tilts = [...]float64{0.25, 0.5, 1, 2, 4}
 
-func (c *curve) certified(i int, tolerated, weight float64) bool {
+func (c *curve) certified(i int, tolerated float64) bool {
 	slots, bad := 0.0, 0.0
 	for _, b := range c.bins[i:] {
 		if b.Slots == 0 {
 			continue
 		}
-		slots += b.Slots * weight
-		bad += b.bad() * weight
+		slots += b.Slots
+		bad += b.bad()
 		sum := 0.0
 		for _, t := range tilts {
 			sum += math.Exp(-t*bad - slots*math.Log1p(-tolerated*(1-math.Exp(-t))))

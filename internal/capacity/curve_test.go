@@ -17,9 +17,9 @@ func filled(r *rand.Rand, bins, slots int, bad func(i int) float64) *curve {
 	c := new(curve)
 	for i := range bins {
 		for range slots {
-			s := &Slot{Good: 10}
+			s := &offer{Good: 10}
 			if r.Float64() < bad(i) {
-				s = &Slot{Bad: 10}
+				s = &offer{Bad: 10}
 			}
 			c.at(edge(i)*1.01).add(s, s.Bad > 0, 1e9, plenty)
 		}
@@ -35,7 +35,7 @@ func TestCertified_RarelyWhereTheObjectiveIsMissed(t *testing.T) {
 		wrong := 0
 		for range runs {
 			c := filled(r, 8, 150, func(int) float64 { return 1 - objective })
-			if c.certified(-c.bottom, 1-objective, 1) {
+			if c.certified(-c.bottom, 1-objective) {
 				wrong++
 			}
 		}
@@ -49,7 +49,7 @@ func TestCertified_NeedsAboutAsManyGoodSlotsAsABinomialTest(t *testing.T) {
 	needed := 0
 	for n := 1; needed == 0; n++ {
 		c := filled(rand.New(rand.NewPCG(1, 1)), 1, n, func(int) float64 { return 0 })
-		if c.certified(-c.bottom, 0.01, 1) {
+		if c.certified(-c.bottom, 0.01) {
 			needed = n
 		}
 	}
@@ -65,7 +65,7 @@ func TestMet_IsTheHighestLoadBeforeTheKnee(t *testing.T) {
 		return 0.2
 	})
 	require.Equal(t, 29, c.knee(0.99)+c.bottom, "all bins from 20 on miss it")
-	met := c.met(0.99, 1, binCount-1) + c.bottom
+	met := c.met(0.99, binCount-1) + c.bottom
 	require.LessOrEqual(t, met, 19)
 	require.GreaterOrEqual(t, met, 17)
 }
@@ -73,7 +73,7 @@ func TestMet_IsTheHighestLoadBeforeTheKnee(t *testing.T) {
 func TestKnee_NeedsMissedSlotsAndAMissedObjective(t *testing.T) {
 	add := func(c *curve, x float64, good, bad, slots int) {
 		for range slots {
-			s := &Slot{Good: uint64(good), Bad: uint64(bad)}
+			s := &offer{Good: uint64(good), Bad: uint64(bad)}
 			c.at(x).add(s, bad > 0, 1e9, plenty)
 		}
 	}
@@ -93,7 +93,7 @@ func TestKnee_NeedsMissedSlotsAndAMissedObjective(t *testing.T) {
 func TestCurve_KeepsTheHighestLoads(t *testing.T) {
 	c := new(curve)
 	for i := range 400 {
-		c.at(edge(i)*1.01).add(&Slot{Good: 1}, false, 1e9, plenty)
+		c.at(edge(i)*1.01).add(&offer{Good: 1}, false, 1e9, plenty)
 	}
 	total := 0.0
 	for _, b := range c.bins {
@@ -107,10 +107,10 @@ func TestCurve_KeepsTheHighestLoads(t *testing.T) {
 func TestBin_ForgetsOldSlots(t *testing.T) {
 	b := new(bin)
 	for range 1000 {
-		b.add(&Slot{Good: 1}, false, 1e9, 100)
+		b.add(&offer{Good: 1}, false, 1e9, 100)
 	}
 	for range 200 {
-		b.add(&Slot{Bad: 1}, true, 1e9, 100)
+		b.add(&offer{Bad: 1}, true, 1e9, 100)
 	}
 	require.InDelta(t, 100, b.Slots, 1e-9)
 	require.Greater(t, b.bad(), 80.0, "1 - 0.99^200 is 0.87")

@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package capacity learns from slots of 10 or 15 seconds the largest load at which a replica met the objective of an
+// Package capacity learns from slots of 15 seconds the largest load at which a replica met the objective of an
 // SLO. It is a lower bound of the true limit: the constant load at which the share of good requests is the objective. The package knows no
 // clock: each slot and question carries its time.
 //
@@ -29,7 +29,7 @@
 //     absent until the new mix is learned. Two mixes are remembered.
 //   - Engine: a bin remembers about 9/(1-objective) slots. A limit that has become
 //     too high falls after about 180 missed slots in the median of simulated engines that get 1.4 times slower, and after over a day in a tenth.
-//   - Time: without a missed slot at the limit or above it, the limit is stale after a day, and all is forgotten after Settings.Forget.
+//   - Time: without a missed slot at the limit or above it, the limit is stale after a day, and all is forgotten after the time that New gets.
 //
 // # When it is wrong
 //

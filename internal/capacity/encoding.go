@@ -8,16 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"time"
 )
 
 // version is the first byte of what AppendBinary writes.
 const version = 1
 
-// saved is a Limit without Forget, which may change.
+// saved is a Limit without its time to forget, which may change.
 type saved struct {
 	Objective float64
-	Slot      time.Duration
 	Recent    mix
 	Learned   [2]savedLearned
 }
@@ -35,7 +33,7 @@ type savedBin struct {
 
 // AppendBinary appends what the limit has learned, under 5 KiB. The averages of replicas are not part of it.
 func (l *Limit) AppendBinary(dst []byte) []byte {
-	s := saved{Objective: l.settings.Objective, Slot: l.settings.Slot, Recent: l.recent}
+	s := saved{Objective: l.objective, Recent: l.recent}
 	for i, k := range [...]*learned{&l.learned, &l.other} {
 		to := &s.Learned[i]
 		to.Reference, to.Bottom = k.reference, int32(k.curve.bottom)
@@ -52,7 +50,7 @@ func (l *Limit) AppendBinary(dst []byte) []byte {
 
 var errMalformed = errors.New("learned state of a capacity is truncated or malformed")
 
-// Restore reads what AppendBinary wrote into a new limit, whose objective and slots must be the same. After an error, the limit is unchanged.
+// Restore reads what AppendBinary wrote into a new limit, whose objective must be the same. After an error, the limit is unchanged.
 func (l *Limit) Restore(encoded []byte) error {
 	if len(encoded) == 0 || encoded[0] != version {
 		return fmt.Errorf("unknown version of a capacity's learned state; this build reads version %d", version)
@@ -61,8 +59,8 @@ func (l *Limit) Restore(encoded []byte) error {
 	if n, err := binary.Decode(encoded[1:], binary.LittleEndian, &s); err != nil || n != len(encoded)-1 || !s.valid() {
 		return errMalformed
 	}
-	if s.Objective != l.settings.Objective || s.Slot != l.settings.Slot {
-		return fmt.Errorf("capacity was learned for objective %v and slots of %v, not %v and %v", s.Objective, s.Slot, l.settings.Objective, l.settings.Slot)
+	if s.Objective != l.objective {
+		return fmt.Errorf("capacity was learned for objective %v, not %v", s.Objective, l.objective)
 	}
 	l.recent = s.Recent
 	for i, k := range [...]*learned{&l.learned, &l.other} {

@@ -47,8 +47,9 @@ func (a *Answer) Utilization(load Load) float64 {
 // Limit learns the load at which replicas meet an objective: those of one model on one hardware, or a single one. It takes under 10 KiB, and
 // is not for concurrent use.
 type Limit struct {
-	settings Settings
-	recent   mix
+	objective float64
+	forget    time.Duration
+	recent    mix
 	// learned is what is answered from. The other one is of another mix, and takes its place as soon as it has a limit and its mix is there.
 	learned, other learned
 }
@@ -59,23 +60,26 @@ type learned struct {
 	curve     curve
 }
 
-// New returns a Limit that has learned nothing.
-func New(s Settings) *Limit { return &Limit{settings: s.withDefaults()} }
+// New returns a Limit that has learned nothing. An objective is a share of good requests, such as 0.99. What was learned is forgotten after a
+// time without a slot that missed it at a higher load.
+func New(objective float64, forget time.Duration) *Limit {
+	return &Limit{objective: objective, forget: forget}
+}
 
-// Replica returns a new replica whose slots the limit learns from.
-func (l *Limit) Replica() *Replica { return &Replica{limit: l} }
+// replica returns the averages of a new replica whose slots the limit learns from.
+func (l *Limit) replica() *sustained { return &sustained{limit: l} }
 
 // seen notes the mix of a slot.
-func (l *Limit) seen(s *Slot) {
+func (l *Limit) seen(s *offer) {
 	l.recent.fade(s, recentRequests)
 	l.recent.add(s)
 }
 
 // offered returns the load of a slot. Requests of unknown size count as recent ones.
-func (l *Limit) offered(s *Slot) Load {
-	seconds := l.settings.Slot.Seconds()
+func (l *Limit) offered(s *offer) Load {
+	seconds := Slot.Seconds()
 	load := l.Sized(float64(s.Unsized) / seconds)
-	load[Requests] = float64(s.Good+s.Bad) / seconds
+	load[Requests] = float64(s.requests()) / seconds
 	load[OutputTokens] += float64(s.Output) / seconds
 	load[PromptTokens] += float64(s.Prompt) / seconds
 	return load
@@ -90,13 +94,13 @@ func (l *Limit) Sized(requests float64) Load {
 	return load
 }
 
-func (l *Limit) learn(r *Replica, start time.Time, s *Slot) {
+func (l *Limit) learn(r *sustained, start time.Time, s *offer) {
 	k := l.present(start)
 	if k.reference[Requests] < referenceRequests {
 		k.reference.add(s)
 	}
 	share := float64(s.Bad) / float64(s.Good+s.Bad)
-	missed, x := share > 1-l.settings.Objective, r.index(k.reference.perRequest())
+	missed, x := share > 1-l.objective, r.index(k.reference.perRequest())
 	if !math.IsInf(x, 1) {
 		k.curve.at(x).add(s, missed, float64(start.Unix()), l.most())
 	}
@@ -117,12 +121,9 @@ func (l *Limit) present(at time.Time) *learned {
 	return &l.other
 }
 
-// weight is how many independent observations a slot is.
-func (l *Limit) weight() float64 { return min(1, l.settings.Slot.Seconds()/independent.Seconds()) }
-
 // most is how many slots a bin remembers: several times those that certify it.
 func (l *Limit) most() float64 {
-	return 3 * math.Log(1/alpha) / (1 - l.settings.Objective) / l.weight()
+	return 3 * math.Log(1/alpha) / (1 - l.objective)
 }
 
 // Answer returns the limit, or why there is none.
@@ -136,12 +137,12 @@ func (l *Limit) Answer(now time.Time) Answer {
 
 func (l *Limit) answer(k *learned, now time.Time) Answer {
 	const stale = 24 * time.Hour
-	knee := k.curve.knee(l.settings.Objective)
+	knee := k.curve.knee(l.objective)
 	reason, highest := Reason(""), knee
 	if knee < 0 {
 		reason, highest = KneeNotSeen, binCount-1
 	}
-	i := k.curve.met(l.settings.Objective, l.weight(), highest)
+	i := k.curve.met(l.objective, highest)
 	if i < 0 {
 		return Answer{Reason: TooFew}
 	}
@@ -153,7 +154,7 @@ func (l *Limit) answer(k *learned, now time.Time) Answer {
 	if reason == "" {
 		a.MissedAt = time.Unix(k.curve.missedAt(i), 0)
 		a.Stale = now.Sub(a.MissedAt) > stale
-		if now.Sub(a.MissedAt) > l.settings.Forget {
+		if now.Sub(a.MissedAt) > l.forget {
 			*k = learned{}
 			return Answer{Reason: KneeNotSeen}
 		}

@@ -14,13 +14,13 @@ import (
 // feeder gives one replica slots with a constant load.
 type feeder struct {
 	*Limit
-	replica *Replica
+	replica *sustained
 	at      time.Time
 }
 
 func newFeeder(objective float64) *feeder {
-	l := New(Settings{Objective: objective})
-	return &feeder{l, l.Replica(), origin}
+	l := New(objective, week)
+	return &feeder{l, l.replica(), origin}
 }
 
 // serve adds slots with requests of 100 tokens each, and prompts of 1,000.
@@ -30,7 +30,7 @@ func (f *feeder) serve(slots int, requests, bad uint64) {
 
 func (f *feeder) serveSized(slots int, requests, bad, output, prompt uint64) {
 	for range slots {
-		f.replica.Add(f.at, Slot{Good: requests - bad, Bad: bad, Output: requests * output, Prompt: requests * prompt})
+		f.replica.add(f.at, offer{Good: requests - bad, Bad: bad, Output: requests * output, Prompt: requests * prompt})
 		f.at = f.at.Add(slot)
 	}
 }
@@ -49,7 +49,7 @@ func TestLimit_IsTheHighestLoadThatMetTheObjective(t *testing.T) {
 	a := f.Answer(f.at)
 	require.Equal(t, KneeNotSeen, a.Reason)
 	require.InDelta(t, 20, a.Limit[Requests], 1, "so far")
-	require.True(t, math.IsNaN(a.Utilization(f.replica.Load())))
+	require.True(t, math.IsNaN(a.Utilization(f.replica.short)))
 
 	f.serve(100, 450, 0)
 	f.serve(neededMissed-1, 450, 450)
@@ -62,7 +62,7 @@ func TestLimit_IsTheHighestLoadThatMetTheObjective(t *testing.T) {
 	require.InDelta(t, 20, a.Limit[Requests], 1)
 	require.InDelta(t, 100*a.Limit[Requests], a.Limit[OutputTokens], 1e-6)
 	require.InDelta(t, 1000*a.Limit[Requests], a.Limit[PromptTokens], 1e-6)
-	require.InDelta(t, 1.5, a.Utilization(f.replica.Load()), 0.08, "30 requests/s")
+	require.InDelta(t, 1.5, a.Utilization(f.replica.short), 0.08, "30 requests/s")
 }
 
 func TestLimit_UtilizationIsTheLargestOfItsKinds(t *testing.T) {
@@ -107,19 +107,19 @@ func TestLimit_OfAnotherMixIsAbsentUntilItIsLearned(t *testing.T) {
 	require.InDelta(t, before.Limit[Requests], f.Answer(f.at).Limit[Requests], 1e-9, "two mixes are remembered")
 }
 
-func TestReplica_CountsRefusedRequestsAsMeanOnes(t *testing.T) {
+func TestSustained_CountsRefusedRequestsAsMeanOnes(t *testing.T) {
 	f := newFeeder(0.99)
 	f.serve(400, 300, 0)
 	for range 400 {
-		f.replica.Add(f.at, Slot{Good: 150, Bad: 450, Unsized: 450, Output: 15000, Prompt: 150000})
+		f.replica.add(f.at, offer{Good: 150, Bad: 450, Unsized: 450, Output: 15000, Prompt: 150000})
 		f.at = f.at.Add(slot)
 	}
 	for kind, want := range [...]float64{40, 4000, 40000} {
-		require.InDelta(t, want, f.replica.Load()[kind], 1e-6)
+		require.InDelta(t, want, f.replica.short[kind], 1e-6)
 	}
 }
 
-func TestReplica_SlotsThatAreLeftOutAreEmpty(t *testing.T) {
+func TestSustained_SlotsThatAreLeftOutAreEmpty(t *testing.T) {
 	a, b := newFeeder(0.99), newFeeder(0.99)
 	a.serve(100, 300, 0)
 	b.serve(100, 300, 0)
@@ -127,12 +127,12 @@ func TestReplica_SlotsThatAreLeftOutAreEmpty(t *testing.T) {
 	a.serve(1, 300, 0)
 	b.at = b.at.Add(3 * slot)
 	b.serve(1, 300, 0)
-	require.InDelta(t, a.replica.Load()[Requests], b.replica.Load()[Requests], 1e-9)
+	require.InDelta(t, a.replica.short[Requests], b.replica.short[Requests], 1e-9)
 	require.InDelta(t, a.replica.long[Requests], b.replica.long[Requests], 1e-9)
 }
 
 // A burst of a minute says nothing about a load that stays.
-func TestReplica_ABurstIsNoSustainedLoad(t *testing.T) {
+func TestSustained_ABurstIsNoSustainedLoad(t *testing.T) {
 	f := newFeeder(0.9)
 	f.serve(400, 150, 0)
 	for range 100 {
@@ -140,21 +140,4 @@ func TestReplica_ABurstIsNoSustainedLoad(t *testing.T) {
 		f.serve(56, 150, 0)
 	}
 	require.Less(t, f.Answer(f.at).Limit[Requests], 20.0, "60 requests/s for a minute in 15, else 10: 13.3 in the mean")
-}
-
-// Settings with slots of another length mean the same loads.
-func TestLimit_SlotsMayHaveAnotherLength(t *testing.T) {
-	l := New(Settings{Objective: 0.9, Slot: 10 * time.Second})
-	r, at := l.Replica(), origin
-	for i := range 1500 {
-		s := Slot{Good: 200, Output: 20000, Prompt: 200000}
-		if i > 1000 {
-			s = Slot{Bad: 400, Output: 40000, Prompt: 400000}
-		}
-		r.Add(at, s)
-		at = at.Add(10 * time.Second)
-	}
-	a := l.Answer(at)
-	require.Empty(t, a.Reason)
-	require.InDelta(t, 20, a.Limit[Requests], 1)
 }

@@ -17,15 +17,15 @@ const (
 // mix sums requests of known size and their tokens.
 type mix Load
 
-func (m *mix) add(s *Slot) {
-	m[Requests] += float64(s.Good + s.Bad - s.Unsized)
+func (m *mix) add(s *offer) {
+	m[Requests] += float64(s.requests() - s.Unsized)
 	m[OutputTokens] += float64(s.Output)
 	m[PromptTokens] += float64(s.Prompt)
 }
 
 // fade forgets as much as a slot adds to a mix of that many requests.
-func (m *mix) fade(s *Slot, requests float64) {
-	keep := max(0, 1-float64(s.Good+s.Bad-s.Unsized)/requests)
+func (m *mix) fade(s *offer, requests float64) {
+	keep := max(0, 1-float64(s.requests()-s.Unsized)/requests)
 	for k := range m {
 		m[k] *= keep
 	}

@@ -30,7 +30,10 @@ var (
 // origin is when simulations begin.
 var origin = time.Unix(2e9, 0)
 
-const slot = slotLength * time.Second
+const (
+	slot = slotLength * time.Second
+	week = 7 * 24 * time.Hour
+)
 
 // outcome is what a limit said of a world.
 type outcome struct {
@@ -49,12 +52,12 @@ func (w *world) over(a *Answer) float64 {
 }
 
 // learn lets a new limit learn from slots.
-func (w *world) learn(slots []Slot) (o outcome) {
-	o.world, o.limit = w, New(Settings{Objective: w.slo.Objective})
-	r := o.limit.Replica()
+func (w *world) learn(slots []offer) (o outcome) {
+	o.world, o.limit = w, New(w.slo.Objective, week)
+	r := o.limit.replica()
 	for i, s := range slots {
 		at := origin.Add(time.Duration(i) * slot)
-		r.Add(at, s)
+		r.add(at, s)
 		if i%40 != 39 {
 			continue
 		}
@@ -100,7 +103,7 @@ func each[T any](first uint64, n int, run func(seed uint64) T) []T {
 }
 
 // share is a share in percent with Wilson's 95% interval.
-func share(count, of int) string {
+func shareOf(count, of int) string {
 	if of == 0 {
 		return "–"
 	}
@@ -143,8 +146,8 @@ func row(name string, all []outcome) string {
 		}
 	}
 	return fmt.Sprintf("| %s | %d | %d | %s | %.2f, %.2f | %.2f to %.2f | %s | %.2f | %s | %.1f | %.1f |\n", name, len(all), len(over),
-		share(count(over, atMost1), len(over)), quantile(output, 0.5), quantile(prompt, 0.5), quantile(over, 0.1), quantile(over, 0.9),
-		share(count(first, atMost1), len(first)), quantile(first, 0.5), share(count(worst, atMost1), len(worst)), quantile(after, 0.5), quantile(after, 0.9))
+		shareOf(count(over, atMost1), len(over)), quantile(output, 0.5), quantile(prompt, 0.5), quantile(over, 0.1), quantile(over, 0.9),
+		shareOf(count(first, atMost1), len(first)), quantile(first, 0.5), shareOf(count(worst, atMost1), len(worst)), quantile(after, 0.5), quantile(after, 0.9))
 }
 
 const rowHead = "| worlds | n | with a limit after 48 h | true limit at or above it | median limit/true: output, prompt | p10 to p90 | true limit at or above the first one | median first/true | never too high in 48 h | hours until the first: median | p90 |\n|---|---|---|---|---|---|---|---|---|---|---|\n"
@@ -210,7 +213,7 @@ func printCalm(b *strings.Builder, s services) {
 				over = append(over, o.world.over(&o.end))
 			}
 		}
-		fmt.Fprintf(b, "| %v | %d | %s | %.2f |\n", peak, *seeds, share(len(over), *seeds), quantile(over, 0.5))
+		fmt.Fprintf(b, "| %v | %d | %s | %.2f |\n", peak, *seeds, shareOf(len(over), *seeds), quantile(over, 0.5))
 	}
 }
 
@@ -253,11 +256,11 @@ func change(s services, seed uint64) (c changed) {
 	_, shape := newShape(slow.rand(4), 0)
 	load := slow
 	load.rate = o.world.rate // the load stays
-	rep := o.limit.Replica()
+	rep := o.limit.replica()
 	missed := 0.0
 	for i, sl := range load.slots(24, shape) {
 		at := origin.Add(48*time.Hour + time.Duration(i)*slot)
-		rep.Add(at, sl)
+		rep.add(at, sl)
 		if float64(sl.Bad) > float64(sl.Good+sl.Bad)*(1-slow.slo.Objective) {
 			missed++
 		}
@@ -281,7 +284,7 @@ func printChanges(b *strings.Builder, s services) {
 	}
 	over := count(utilization, func(v float64) bool { return v >= 1 })
 	fmt.Fprintf(b, "\nrequests of other lengths, up to twice or half: utilization is 1 or more at the true limit in %s of %d, its median is %.2f\n",
-		share(over, len(utilization)), len(utilization), quantile(utilization, 0.5))
+		shareOf(over, len(utilization)), len(utilization), quantile(utilization, 0.5))
 	fmt.Fprintf(b, "engine 1.4 times slower: %d limits are over 1.1 times too high then, until slots missed the objective: median %.0f, p75 %.0f, p90 %.0f\n", len(slower), quantile(slower, 0.5), quantile(slower, 0.75), quantile(slower, 0.9))
 }
 

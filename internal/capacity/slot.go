@@ -24,30 +24,17 @@ func (k Kind) String() string {
 // Load is a load of each kind, per second.
 type Load [Kinds]float64
 
-// Slot is what a replica was offered in a slot: the requests that began in it, with those that were refused or failed.
-type Slot struct {
-	// Good and Bad are the requests by the verdict of the SLO.
-	Good, Bad uint64
+// Slot is the length of a slot. Slots that follow each other are alike: shorter ones would not be independent observations.
+const Slot = 15 * time.Second
+
+// offer is what a replica was offered in a slot: the requests that began in it, with those that were refused or failed.
+type offer struct {
+	// Good and Bad are requests by the verdict of the SLO. It did not judge Others.
+	Good, Bad, Others uint64
 	// Output and Prompt are the tokens of answers and of prompts that were not cached.
 	Output, Prompt uint64
 	// Unsized is how many of the requests are not in Output and Prompt, such as refused ones. They count as mean ones.
 	Unsized uint64
 }
 
-// Settings of a Limit.
-type Settings struct {
-	Objective float64       // share of good requests, such as 0.99
-	Slot      time.Duration // length of all slots, 5 to 60 s; default 15 s
-	Forget    time.Duration // how long a limit stays after the last slot beyond it that missed the objective; default 7 days
-}
-
-// withDefaults replaces zero values.
-func (s Settings) withDefaults() Settings {
-	if s.Slot == 0 {
-		s.Slot = 15 * time.Second
-	}
-	if s.Forget == 0 {
-		s.Forget = 7 * 24 * time.Hour
-	}
-	return s
-}
+func (s *offer) requests() uint64 { return s.Good + s.Bad + s.Others }

@@ -83,8 +83,8 @@ func (w *world) find(most float64) bool {
 }
 
 // slots runs the world for hours with a load of some shape, and returns what the slots had.
-func (w *world) slots(hours float64, shape func(at float64) float64) []Slot {
-	all := make([]Slot, int(math.Ceil(hours*3600/slotLength)))
+func (w *world) slots(hours float64, shape func(at float64) float64) []offer {
+	all := make([]offer, int(math.Ceil(hours*3600/slotLength)))
 	l := newLoad(w.services, w.rand(3), w.mix, func(at float64) float64 { return w.rate * shape(at) })
 	m := batching.NewMachine(&w.engine, func(q *batching.Request, now float64, served bool) {
 		i := int(q.At / slotLength)

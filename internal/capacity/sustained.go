@@ -15,33 +15,29 @@ const (
 	longTime  = 10 * time.Minute
 )
 
-// Replica averages the load of one replica. It is not for concurrent use, also not with its Limit.
-type Replica struct {
+// sustained averages the load of one replica for one Limit.
+type sustained struct {
 	limit       *Limit
 	short, long Load
 	end         time.Time // of the last slot
 }
 
-// Add adds a slot that has ended, when all its requests have been judged or given up on. Slots come in order; one that is left out is empty.
-func (r *Replica) Add(start time.Time, s Slot) {
-	length := r.limit.settings.Slot
-	s.Unsized = min(s.Unsized, s.Good+s.Bad)
+// add adds a slot that has ended, when all its requests have been judged or given up on. Slots come in order; one that is left out is empty.
+func (r *sustained) add(start time.Time, s offer) {
+	s.Unsized = min(s.Unsized, s.requests())
 	r.limit.seen(&s)
 	load := r.limit.offered(&s)
 	gap := 0.0
 	if !r.end.IsZero() {
 		gap = max(0, start.Sub(r.end).Seconds())
 	}
-	r.end = start.Add(length)
-	average(&r.short, &load, gap, length.Seconds(), shortTime.Seconds())
-	average(&r.long, &load, gap, length.Seconds(), longTime.Seconds())
+	r.end = start.Add(Slot)
+	average(&r.short, &load, gap, Slot.Seconds(), shortTime.Seconds())
+	average(&r.long, &load, gap, Slot.Seconds(), longTime.Seconds())
 	if s.Good+s.Bad > 0 {
 		r.limit.learn(r, start, &s)
 	}
 }
-
-// Load returns what the replica was offered about the last minute.
-func (r *Replica) Load() Load { return r.short }
 
 func average(a, load *Load, gap, length, over float64) {
 	before, keep := math.Exp(-gap/over), math.Exp(-length/over)
@@ -52,7 +48,7 @@ func average(a, load *Load, gap, length, over float64) {
 
 // index returns the sustained load as one number: requests per second of the mean size. Of the kinds, it takes the least, so that what
 // only one kind explains never raises the limit of another.
-func (r *Replica) index(mean Load) float64 {
+func (r *sustained) index(mean Load) float64 {
 	x := math.Inf(1)
 	for k, m := range mean {
 		if m > 0 {

@@ -1,0 +1,99 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package capacity
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// State is what the table knows of the replicas of one series for one objective.
+type State struct {
+	Series string
+	Objective
+	// Answer is the limit of one replica.
+	Answer
+	// Replicas are those with a request in the last minutes, by name. Without one, the present load is unknown.
+	Replicas []ReplicaLoad
+	// Load is their total.
+	Load Load
+
+	limit *Limit
+}
+
+// ReplicaLoad is what a replica is offered now: requests of all series, at their mean size.
+type ReplicaLoad struct {
+	Replica string
+	Load    Load
+}
+
+// Known reports whether limit and present load are known.
+func (s *State) Known() bool { return s.Reason == "" && len(s.Replicas) > 0 }
+
+// TotalLimit returns the limit of all replicas together.
+func (s *State) TotalLimit() Load {
+	total := s.Limit
+	for k := range total {
+		total[k] *= float64(len(s.Replicas))
+	}
+	return total
+}
+
+// TotalUtilization returns that of all replicas together.
+func (s *State) TotalUtilization() float64 { return s.Utilization(s.Load) / float64(len(s.Replicas)) }
+
+// Room returns how many further requests per second of mean size the replicas can take within the limit, together.
+func (s *State) Room() float64 {
+	if u := s.TotalUtilization(); u > 0 {
+		return s.Load[Requests] * max(0, 1/u-1)
+	}
+	return s.TotalLimit()[Requests]
+}
+
+// ReplicasNeeded returns the least number of replicas whose limit is not below a load.
+func (s *State) ReplicasNeeded(load Load) float64 { return math.Ceil(s.Utilization(load) - rounding) }
+
+// rounding keeps a load that is the limit of n replicas at n.
+const rounding = 1e-9
+
+// Sized returns the load of requests per second of mean size.
+func (s *State) Sized(requests float64) Load { return s.limit.Sized(requests) }
+
+// Visit calls visit with each state, by series and objective. visit must not keep it, nor call the table.
+func (t *Table) Visit(now time.Time, visit func(*State)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	on := map[*subject][]*instance{}
+	for _, i := range t.instances {
+		for _, of := range i.shares {
+			on[of.of] = append(on[of.of], i)
+		}
+	}
+	for _, s := range t.subjects {
+		instances := on[s]
+		slices.SortFunc(instances, func(a, b *instance) int { return strings.Compare(a.name, b.name) })
+		for n := range s.limits {
+			state := State{Series: s.key, Objective: t.objectives[n], Answer: s.limits[n].Answer(s.at(now)), limit: s.limits[n]}
+			state.load(instances, now)
+			visit(&state)
+		}
+	}
+}
+
+func (s *State) load(instances []*instance, now time.Time) {
+	for _, i := range instances {
+		rate, ok := i.rate(now)
+		if !ok {
+			continue
+		}
+		load := s.limit.Sized(rate)
+		load[Requests] = rate
+		s.Replicas = append(s.Replicas, ReplicaLoad{i.name, load})
+		for k := range load {
+			s.Load[k] += load[k]
+		}
+	}
+}

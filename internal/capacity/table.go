@@ -1,0 +1,203 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package capacity
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// Objective is what a limit is learned for.
+type Objective struct {
+	// SLO is the name of an SLO, or `all`.
+	SLO string
+	// Objective is the share of good requests, such as 0.99.
+	Objective float64
+	// Forget is how long a limit stays after the last slot that missed the objective at a higher load.
+	Forget time.Duration
+}
+
+// Verdict is that of an SLO on a request.
+type Verdict uint8
+
+// The verdicts.
+const (
+	Unjudged Verdict = iota // not eligible, or another SLO's
+	Good
+	Bad
+)
+
+// Request is an ended request.
+type Request struct {
+	// Series is the key of its series, such as a model's. Vantage and Replica say who served it as seen by whom.
+	Series, Vantage, Replica string
+	Start, End               time.Time
+	// Sized is true if the tokens of its answer, and of its prompt without the cached ones, are known.
+	Sized          bool
+	Output, Prompt uint64
+	// Verdicts are those for the objectives, in their order.
+	Verdicts []Verdict
+}
+
+// Limits of a Table.
+const (
+	// MaxLimits is that of the limits, of up to 10 KiB each.
+	MaxLimits = 1000
+	// MaxReplicas is that of the replicas, of about 3 KiB each and 1 KiB for each of their limits.
+	MaxReplicas = 1000
+	// MaxShares is that of the series that one replica serves.
+	MaxShares = 32
+)
+
+// Dropped are the requests that were left out.
+type Dropped struct {
+	// Late ones took over 10 minutes. Series and Replicas are those over the limits.
+	Late, Series, Replicas int64
+}
+
+// Table learns the limits of the replicas of each series for each objective. It is safe for concurrent use.
+type Table struct {
+	objectives []Objective
+
+	mu sync.Mutex
+	// mu guards everything declared below.
+	subjects  map[string]*subject
+	instances map[place]*instance
+	dropped   Dropped
+}
+
+type place struct{ vantage, name string }
+
+// subject is what was learned about one series.
+type subject struct {
+	clock
+	key     string
+	limits  []*Limit // by objective
+	changes uint64   // slots
+}
+
+// NewTable returns an empty table.
+func NewTable(objectives []Objective) *Table {
+	return &Table{objectives: objectives, subjects: map[string]*subject{}, instances: map[place]*instance{}}
+}
+
+// Objectives returns what the table learns limits for.
+func (t *Table) Objectives() []Objective { return t.objectives }
+
+// Dropped returns how many requests were left out.
+func (t *Table) Dropped() Dropped {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.dropped
+}
+
+// Record counts a request. Times after now count as now.
+func (t *Table) Record(r *Request, now time.Time) {
+	r.End = earlier(r.End, now)
+	r.Start = earlier(r.Start, r.End)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	on := t.instance(r, now)
+	if on == nil {
+		t.dropped.Replicas++
+		return
+	}
+	of := t.share(on, r, now)
+	if of == nil {
+		t.dropped.Series++
+		return
+	}
+	of.of.set(r.End, now)
+	if on.add(r, of, now) {
+		t.dropped.Late++
+	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// instance returns the replica of a request, or nil at the limit.
+func (t *Table) instance(r *Request, now time.Time) *instance {
+	at := place{r.Vantage, r.Replica}
+	i := t.instances[at]
+	if i == nil {
+		if len(t.instances) >= MaxReplicas {
+			t.removeGone(now)
+		}
+		if len(t.instances) >= MaxReplicas {
+			return nil
+		}
+		i = newInstance(r.Replica, r)
+		t.instances[at] = i
+	}
+	return i
+}
+
+// removeGone removes the replicas whose slots are all complete.
+func (t *Table) removeGone(now time.Time) {
+	for at, i := range t.instances {
+		i.complete(slotOf(i.at(now)) - held + 1)
+		if now.Sub(i.arrived) > wait {
+			delete(t.instances, at)
+		}
+	}
+}
+
+// share returns that of the request's series on a replica, or nil at a limit.
+func (t *Table) share(on *instance, r *Request, now time.Time) *share {
+	for _, of := range on.shares {
+		if of.of.key == r.Series {
+			return of
+		}
+	}
+	s := t.subject(r.Series, now)
+	if s == nil || len(on.shares) >= MaxShares {
+		return nil
+	}
+	of := newShare(s)
+	on.shares = append(on.shares, of)
+	return of
+}
+
+// idle is how long a series has no request before another one may take its place.
+const idle = time.Hour
+
+func (t *Table) subject(key string, now time.Time) *subject {
+	s := t.subjects[key]
+	if s != nil {
+		return s
+	}
+	if (len(t.subjects)+1)*len(t.objectives) > MaxLimits && !t.evict(now) {
+		return nil
+	}
+	s = &subject{key: key}
+	for i := range t.objectives {
+		s.limits = append(s.limits, New(t.objectives[i].Objective, t.objectives[i].Forget))
+	}
+	t.subjects[key] = s
+	return s
+}
+
+// evict removes the series that was idle for longest, if it was for long enough.
+func (t *Table) evict(now time.Time) bool {
+	var oldest *subject
+	for _, s := range t.subjects {
+		if oldest == nil || s.arrived.Before(oldest.arrived) {
+			oldest = s
+		}
+	}
+	if oldest == nil || now.Sub(oldest.arrived) < idle {
+		return false
+	}
+	delete(t.subjects, oldest.key)
+	for _, i := range t.instances {
+		i.shares = slices.DeleteFunc(i.shares, func(of *share) bool { return of.of == oldest })
+	}
+	return true
+}
