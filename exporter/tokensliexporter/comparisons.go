@@ -4,6 +4,7 @@
 package tokensliexporter
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"time"
@@ -14,13 +15,13 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/zap"
 
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/canary"
 	"github.com/tokenpulse/tokenpulse/internal/compare"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/storageclient"
-	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 // comparisons compare pairs of values of a dimension.
@@ -59,18 +60,14 @@ func (c *comparisons) watch(r *series.Contribution, span ptrace.Span, resource p
 	if aggregated, ok := span.Attributes().Get(names.Aggregated); ok && aggregated.Bool() {
 		return
 	}
-	c.Record(&compare.Request{Contribution: r, Start: span.StartTimestamp().AsTime(), Replica: func() string { return engineOf(r.Vantage, span, resource) }})
+	c.Record(&compare.Request{Contribution: r, Start: span.StartTimestamp().AsTime(), Replica: func() string { return replicaOf(r.Vantage, span, resource) }})
 }
 
-// engineOf returns the replica of the engine that served a request, or "". Who sees the request from outside knows
-// the server's address. service.instance.id is then that of the client, or of the gateway.
-func engineOf(vantage string, span ptrace.Span, resource pcommon.Map) string {
-	instance, address := valueOf(names.ServiceInstanceID, span, resource), valueOf(names.ServerAddress, span, resource)
-	inside := vantage == timeline.VantageEngine.String() || vantage == timeline.VantageServer.String()
-	if address == "" || inside && instance != "" {
-		return instance
-	}
-	return address + ":" + valueOf(names.ServerPort, span, resource)
+// replicaOf returns the replica whose requests depend on each other, or "". A client that does not know the server's
+// address may still be one of several that run the same version.
+func replicaOf(vantage string, span ptrace.Span, resource pcommon.Map) string {
+	value := func(name string) string { return attributes.Label(name, span.Attributes(), resource) }
+	return cmp.Or(attributes.Replica(vantage, value), value(names.ServiceInstanceID))
 }
 
 var compareVerdict = numbers.Metric{

@@ -150,7 +150,7 @@ func (l *live) end() {
 // watch adds a request to the slowest ones if it is one of them.
 func (l *live) watch(r *series.Contribution, span ptrace.Span, resource pcommon.Map) {
 	if l.slowest.Accepts(r) {
-		l.slowest.Add(r, timelineOf(span), factsOf(span, resource))
+		l.slowest.Add(r, timelineOf(span), factsOf(r.Vantage, span, resource))
 	}
 	for name, verdict := range r.Verdicts.All {
 		if verdict == slo.Bad && name != names.SLOAll && !l.thresholds.Knows(name) {

@@ -440,10 +440,10 @@ func TestPage_HeatmapHasEveryValue(t *testing.T) {
 func TestPage_SlowestRequestsSayWhereAndWhatFailed(t *testing.T) {
 	h := start(t, nil)
 	client := batch(with(map[string]any{
-		"tokenpulse.request.duration": 9.0, "tokenpulse.outcome": "error", "error.type": "upstream said: secret", "http.response.status_code": 503,
+		"tokenpulse.vantage": "client", "tokenpulse.request.duration": 9.0, "tokenpulse.outcome": "error", "error.type": "upstream said: secret", "http.response.status_code": 503,
 		"server.address": "10.0.0.7", "server.port": 8000, "tokenpulse.source": "openllmetry", "tokenpulse.estimated": []any{"time_to_first_token", "decode.duration"},
 	}))
-	engine := batch(with(map[string]any{"error.type": "timeout"}))
+	engine := batch(with(map[string]any{"error.type": "timeout", "server.address": "behind.a.balancer"}))
 	for _, traces := range []ptrace.Traces{client, engine} {
 		traces.ResourceSpans().At(0).Resource().Attributes().PutStr("service.instance.id", "pod-3")
 		require.NoError(t, h.exporter.ConsumeTraces(t.Context(), traces))
@@ -456,7 +456,7 @@ func TestPage_SlowestRequestsSayWhereAndWhatFailed(t *testing.T) {
 		Estimated []string
 	}
 	is := func(text string) *string { return &text }
-	all := answer(t, h, "requests", func(a *struct{ Requests []facts }) bool { return len(a.Requests) == 2 }).Requests
+	all := answer(t, h, "requests?vantage=all", func(a *struct{ Requests []facts }) bool { return len(a.Requests) == 2 }).Requests
 	require.Equal(t, facts{is("_OTHER"), is("503"), is("10.0.0.7:8000"), is("openllmetry"), []string{"time_to_first_token", "decode.duration"}}, all[0], "free text is no category")
 	require.Equal(t, facts{ErrorType: is("timeout"), Replica: is("pod-3"), Estimated: []string{}}, all[1])
 }

@@ -83,25 +83,15 @@ func (c *ColdStarts) Cold(of Replica, start, end int64) bool {
 // request, under the same name.
 type Replica = optional.Value[uint64]
 
-// ReplicaOf returns the replica of a request with these attributes, if they name one. The service.instance.id of a client
-// or gateway is its own.
+// ReplicaOf returns the replica of a request with these attributes, if they name one.
 func (c *ColdStarts) ReplicaOf(own, resource pcommon.Map, vantage timeline.Vantage) Replica {
-	var hash maphash.Hash
-	hash.SetSeed(c.seed)
-	_ = hash.WriteByte(byte(vantage)) // never fails, like those below
-	if vantage == timeline.VantageServer || vantage == timeline.VantageEngine {
-		if id, ok := attributes.LookUp(names.ServiceInstanceID, own, resource); ok && id.AsString() != "" {
-			_, _ = hash.WriteString(id.AsString())
-			return optional.Of(hash.Sum64())
-		}
-	}
-	host, known := attributes.LookUp(names.ServerAddress, own, resource)
-	port, ok := attributes.LookUp(names.ServerPort, own, resource)
-	if !known || !ok || host.AsString() == "" {
+	name := attributes.Replica(vantage.String(), func(name string) string { return attributes.Label(name, own, resource) })
+	if name == "" {
 		return Replica{}
 	}
-	_, _ = hash.WriteString(host.AsString())
-	_ = hash.WriteByte(0)
-	_, _ = hash.WriteString(port.AsString())
+	var hash maphash.Hash
+	hash.SetSeed(c.seed)
+	_ = hash.WriteByte(byte(vantage)) // never fails, like the next
+	_, _ = hash.WriteString(name)
 	return optional.Of(hash.Sum64())
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
@@ -86,7 +87,7 @@ func (o *openStreams) add(s *inprocess.OpenStream) {
 }
 
 // moreOfStreams are the attributes that name the model and the replica of an open stream.
-var moreOfStreams = append([]string{names.GenAIRequestModel, names.ServerPort}, replicaNames...)
+var moreOfStreams = append([]string{names.GenAIRequestModel}, attributes.OfReplica...)
 
 func streamLabels(dimensions series.Dimensions) spanreader.Dimensions {
 	return spanreader.NewDimensions(append(slices.Clip(dimensions), series.DimensionsOf(moreOfStreams...)...))
@@ -102,7 +103,7 @@ func (p *Page) silentStream(s *inprocess.OpenStream) silentStream {
 		more[moreOfStreams[i]] = value
 	}
 	listed.Model = known(more[names.GenAIRequestModel])
-	listed.Replica = known(ReplicaOf(func(name string) string { return more[name] }))
+	listed.Replica = known(attributes.Replica(s.Vantage, func(name string) string { return more[name] }))
 	for i, name := range p.dimensions {
 		if value := s.Dimensions[i]; value != "" && value != series.UnknownBand { // those at the end are not known yet
 			listed.Dimensions[name] = value

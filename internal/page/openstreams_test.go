@@ -112,7 +112,7 @@ func TestOpenStreams_ListsTheLongestSilentOfBothPhases(t *testing.T) {
 	page, _ := pageAt(time.Now())
 	hung := openStream{
 		map[string]string{"m": "b", "gen_ai.request.model": "llama", "server.address": "engine-4", "server.port": "8000", "service.instance.id": "not this"},
-		inprocess.OpenStream{Vantage: "server", Silent: 90 * time.Second, Age: 90 * time.Second},
+		inprocess.OpenStream{Vantage: "gateway", Silent: 90 * time.Second, Age: 90 * time.Second},
 	}
 	var streams []openStream
 	for i := range 12 { // in no order
@@ -126,7 +126,7 @@ func TestOpenStreams_ListsTheLongestSilentOfBothPhases(t *testing.T) {
 	require.Equal(t, map[string]string{"m": "b"}, listed[0].Dimensions)
 	require.Equal(t, "llama", *listed[0].Model)
 	require.Equal(t, &engine, listed[0].Replica)
-	require.Equal(t, "server first_token 90 90 0", fmt.Sprint(listed[0].Vantage, " ", listed[0].Phase, " ", listed[0].Silent, " ", listed[0].Age, " ", listed[0].Tokens))
+	require.Equal(t, "gateway first_token 90 90 0", fmt.Sprint(listed[0].Vantage, " ", listed[0].Phase, " ", listed[0].Silent, " ", listed[0].Age, " ", listed[0].Tokens))
 	require.Nil(t, listed[1].Replica)
 	require.Nil(t, listed[1].Model)
 	for i, s := range listed[1:] {

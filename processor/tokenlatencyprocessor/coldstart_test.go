@@ -62,7 +62,12 @@ var replicas = []struct {
 		s.Attributes().PutStr(names.Vantage, "gateway")
 		r.PutStr(names.ServiceInstanceID, "a")
 	}},
-	{false, func(s ptrace.Span, _ pcommon.Map) { s.Attributes().PutStr(names.ServerAddress, "10.0.0.1") }},
+	{true, func(s ptrace.Span, _ pcommon.Map) { s.Attributes().PutStr(names.ServerAddress, "10.0.0.1") }},
+	{true, func(_ ptrace.Span, r pcommon.Map) { r.PutStr("k8s.pod.name", "pod") }},
+	{false, func(s ptrace.Span, r pcommon.Map) {
+		s.Attributes().PutStr(names.Vantage, "client")
+		r.PutStr("k8s.pod.name", "pod")
+	}},
 	{false, func(ptrace.Span, pcommon.Map) {}},
 }
 

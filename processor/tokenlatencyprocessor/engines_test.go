@@ -37,35 +37,52 @@ func onEngine(span ptrace.Span) {
 	span.Attributes().PutInt(names.ServerPort, 8000)
 }
 
-// Most requests of an engine are slow, by the SLO. Other spans that name it are in between.
+// Most requests of an engine are slow, by the SLO. Other spans that name it are in between. A client's span names the engine
+// as token_tap does, an engine's own span as token_stream does.
 func TestEngines_AreSlowByTheSpansThatNameThem(t *testing.T) {
-	state := judgedEngines(t, "10.0.0.1:8000", "replica-1", "10.0.0.2:8000")
-	p, _ := newObserved(t, judging(t, map[string]any{"name": "ttft", "indicator": "time_to_first_token", "threshold": "500ms"}))
-	traces, spans := newSpans()
-	traces.ResourceSpans().At(0).Resource().Attributes().PutStr(names.ServiceInstanceID, "replica-1")
-	for range 3 {
-		onEngine(addStream(spans, 700, 800))
-		onEngine(spans.AppendEmpty()) // no request to a model
-		failed := addStream(spans, 700, 800)
-		failed.Status().SetCode(ptrace.StatusCodeError)
-		onEngine(failed)
-	}
-	const met = 2
-	for range met {
-		onEngine(addStream(spans, 100, 200))
-	}
-	process(t, p, traces)
-	require.Equal(t, "slow", state("10.0.0.1:8000"), "3 requests are slow, 2 are not")
-	require.Equal(t, "slow", state("replica-1"))
-	require.Equal(t, "producing", state("10.0.0.2:8000"))
+	for vantage, engine := range map[string]string{"client": "10.0.0.1:8000", "engine": "replica-1"} {
+		t.Run(engine, func(t *testing.T) {
+			const other = "10.0.0.2:8000"
+			state := judgedEngines(t, "10.0.0.1:8000", "replica-1", other)
+			p, _ := newObserved(t, judging(t, map[string]any{"name": "ttft", "indicator": "time_to_first_token", "threshold": "500ms"}))
+			request := func(add func(spans ptrace.SpanSlice) ptrace.Span) func(spans ptrace.SpanSlice) {
+				return func(spans ptrace.SpanSlice) {
+					span := add(spans)
+					onEngine(span)
+					span.Attributes().PutStr(names.Vantage, vantage)
+				}
+			}
+			send := func(times int, all ...func(spans ptrace.SpanSlice)) {
+				traces, spans := newSpans()
+				traces.ResourceSpans().At(0).Resource().Attributes().PutStr(names.ServiceInstanceID, "replica-1")
+				for range times {
+					for _, add := range all {
+						add(spans)
+					}
+				}
+				process(t, p, traces)
+			}
+			slow := request(func(spans ptrace.SpanSlice) ptrace.Span { return addStream(spans, 700, 800) })
+			noModelCall := request(ptrace.SpanSlice.AppendEmpty)
+			failed := request(func(spans ptrace.SpanSlice) ptrace.Span {
+				span := addStream(spans, 700, 800)
+				span.Status().SetCode(ptrace.StatusCodeError)
+				return span
+			})
+			met := request(func(spans ptrace.SpanSlice) ptrace.Span { return addStream(spans, 100, 200) })
 
-	traces, spans = newSpans()
-	for range met {
-		onEngine(addStream(spans, 100, 200))
+			send(3, slow, noModelCall, failed)
+			send(2, met)
+			require.Equal(t, "slow", state(engine), "3 requests are slow, 2 are not")
+			for _, name := range []string{"10.0.0.1:8000", "replica-1", other} {
+				if name != engine {
+					require.Equal(t, "producing", state(name), name)
+				}
+			}
+			send(2, met)
+			require.Equal(t, "producing", state(engine), "3 requests are slow, 4 are not")
+		})
 	}
-	process(t, p, traces)
-	require.Equal(t, "producing", state("10.0.0.1:8000"), "3 requests are slow, 4 are not")
-	require.Equal(t, "slow", state("replica-1"), "the last batch does not name it")
 }
 
 // A request to which no threshold applies says nothing about the engine's speed, even if it met an SLO about its outcome.

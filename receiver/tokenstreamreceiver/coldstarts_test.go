@@ -94,6 +94,9 @@ func (s *coldStream) lines(random *rand.Rand) []string {
 				s.id, s.open.End.UnixNano(), random.Int64()),
 		}
 	}
+	if s.replica == "replica-4" {
+		named = `"resource":{"k8s.pod.name":"replica-4"}`
+	}
 	return []string{
 		startWith(s.id, uint64(s.open.Start.UnixNano()), named, fmt.Sprintf(`"attributes":{"user.id":"%d"}`, random.Int64())),
 		fmt.Sprintf(`{"event":"end","stream_id":%q,"time_unix_nano":"%d"}`, s.id, s.open.End.UnixNano()),

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.uber.org/zap"
 
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/engines"
 	"github.com/tokenpulse/tokenpulse/internal/liveness"
 	"github.com/tokenpulse/tokenpulse/internal/names"
@@ -53,6 +54,6 @@ func instanceOf(s *identity.Stream) *string {
 	resource, own := pcommon.NewMap(), pcommon.NewMap()
 	senderattributes.Put(resource, s.Resource)
 	senderattributes.Put(own, s.Attributes)
-	name := engines.InstanceOf(own, resource)
+	name := attributes.Label(names.ServiceInstanceID, own, resource)
 	return &name
 }

@@ -7,8 +7,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/coldstart"
-	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/identity"
@@ -27,8 +27,7 @@ func NewColdStarts(latency *annotate.Config) *ColdStarts {
 	if cold == nil {
 		return nil
 	}
-	named := []string{names.ServiceInstanceID, names.ServerAddress, names.ServerPort}
-	return &ColdStarts{cold, identity.New(named, 2*coldstart.MaxReplicas, func(s *identity.Stream) *annotate.Replica {
+	return &ColdStarts{cold, identity.New(attributes.OfReplica, 2*coldstart.MaxReplicas, func(s *identity.Stream) *annotate.Replica {
 		resource, own := pcommon.NewMap(), pcommon.NewMap()
 		senderattributes.Put(resource, s.Resource)
 		senderattributes.Put(own, s.Attributes)
