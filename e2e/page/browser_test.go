@@ -198,5 +198,6 @@ const (
 	keyEnter = kb.Enter
 	keyDown  = kb.ArrowDown
 	keyLeft  = kb.ArrowLeft
+	keyHome  = kb.Home
 	keyEnd   = kb.End
 )

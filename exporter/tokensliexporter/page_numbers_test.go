@@ -121,17 +121,17 @@ func TestPage_UnmeasuredRequestsByReason(t *testing.T) {
 	require.Equal(t, 1, now.Unmeasured[0].Requests)
 }
 
-// Each prompt is in the bucket of its length, cached ones apart.
+// Each prompt is in the bucket of its length, cached ones apart. TPOT has them together.
 func TestPage_PromptsByLengthWithCachedOnesApart(t *testing.T) {
 	h := start(t, nil)
 	for _, prompt := range []struct {
-		tokens  int
-		cached  any
-		toFirst float64
-	}{{128, nil, 0.1}, {1, nil, 0.1}, {128, 64, 0.2}, {129, nil, 0.3}, {131073, 1, 0.4}} {
+		tokens            int
+		cached            any
+		toFirst, perToken any
+	}{{128, nil, 0.1, 0.25}, {1, nil, 0.1, 0.5}, {128, 64, 0.2, 0.75}, {129, nil, 0.3, nil}, {131073, 1, 0.4, 2.0}, {3000, nil, nil, 1.0}} {
 		h.send(t, with(map[string]any{
 			"gen_ai.usage.input_tokens": prompt.tokens, "gen_ai.usage.cache_read.input_tokens": prompt.cached,
-			"tokenpulse.time_to_first_token": prompt.toFirst,
+			"tokenpulse.time_to_first_token": prompt.toFirst, "tokenpulse.time_per_output_token": prompt.perToken,
 		}))
 	}
 	type summary struct {
@@ -142,11 +142,15 @@ func TestPage_PromptsByLengthWithCachedOnesApart(t *testing.T) {
 		From             int  `json:"from_tokens"`
 		To               *int `json:"to_tokens"`
 		Uncached, Cached *summary
+		PerToken         *summary `json:"time_per_output_token"`
 	}
-	answer := answer(t, h, "prompts", func(a *struct{ Buckets []bucket }) bool { return len(a.Buckets) == 3 })
+	answer := answer(t, h, "prompts", func(a *struct{ Buckets []bucket }) bool { return len(a.Buckets) == 4 })
 	to := func(n int) *int { return &n }
 	require.Equal(t, []bucket{
-		{1, to(128), &summary{2, 0.1}, &summary{1, 0.2}}, {129, to(256), &summary{1, 0.3}, nil}, {131073, nil, nil, &summary{1, 0.4}},
+		{1, to(128), &summary{2, 0.1}, &summary{1, 0.2}, &summary{3, 0.5}},
+		{129, to(256), &summary{1, 0.3}, nil, nil},
+		{2049, to(4096), nil, nil, &summary{1, 1}},
+		{131073, nil, nil, &summary{1, 0.4}, &summary{1, 2}},
 	}, answer.Buckets)
 }
 
@@ -157,11 +161,12 @@ func TestPage_PromptsByBands(t *testing.T) {
 	shares := series.Dimension{Attribute: "tokenpulse.cached_input.share", Bands: []float64{0.5, 0.9}}
 	prompts := func() (all []map[string]any) {
 		for _, prompt := range []struct {
-			tokens, cached any
-			toFirst        float64
-		}{{899, nil, 0.1}, {900, nil, 0.2}, {7999, 3999, 0.3}, {8000, 4000, 0.4}, {8000, 8000, 0.6}, {nil, nil, 9.0}} {
+			tokens, cached    any
+			toFirst, perToken float64
+		}{{899, nil, 0.1, 0.25}, {900, nil, 0.2, 0.5}, {7999, 3999, 0.3, 1}, {8000, 4000, 0.4, 2}, {8000, 8000, 0.6, 4}, {nil, nil, 9.0, 9.0}} {
 			span := map[string]any{
 				"gen_ai.usage.input_tokens": prompt.tokens, "gen_ai.usage.cache_read.input_tokens": prompt.cached, "tokenpulse.time_to_first_token": prompt.toFirst,
+				"tokenpulse.time_per_output_token": prompt.perToken,
 			}
 			if prompt.cached != nil {
 				span["tokenpulse.cached_input.share"] = float64(prompt.cached.(int)) / float64(prompt.tokens.(int))
@@ -178,6 +183,7 @@ func TestPage_PromptsByBands(t *testing.T) {
 		From                       int  `json:"from_tokens"`
 		To                         *int `json:"to_tokens"`
 		Uncached, Cached, Together *summary
+		PerToken                   *summary `json:"time_per_output_token"`
 	}
 	to := func(n int) *int { return &n }
 	for situation, test := range map[string]struct {
@@ -186,18 +192,18 @@ func TestPage_PromptsByBands(t *testing.T) {
 		want       []bucket
 	}{
 		"spans": {series.Dimensions{lengths}, false, []bucket{
-			{1, to(899), &summary{1, 0.1}, nil, nil},
-			{900, to(7999), &summary{1, 0.2}, &summary{1, 0.3}, nil},
-			{8000, nil, nil, &summary{2, 0.5}, nil},
+			{1, to(899), &summary{1, 0.1}, nil, nil, &summary{1, 0.25}},
+			{900, to(7999), &summary{1, 0.2}, &summary{1, 0.3}, nil, &summary{2, 0.75}},
+			{8000, nil, nil, &summary{2, 0.5}, nil, &summary{2, 3}},
 		}},
 		"spans, with bands of the share": {series.Dimensions{lengths, shares}, false, []bucket{
-			{1, to(899), &summary{1, 0.1}, nil, nil}, {900, to(7999), &summary{2, 0.25}, nil, nil}, {8000, nil, nil, &summary{2, 0.5}, nil},
+			{1, to(899), &summary{1, 0.1}, nil, nil, &summary{1, 0.25}}, {900, to(7999), &summary{2, 0.25}, nil, nil, &summary{2, 0.75}}, {8000, nil, nil, &summary{2, 0.5}, nil, &summary{2, 3}},
 		}},
 		"metrics": {series.Dimensions{lengths}, true, []bucket{
-			{1, to(899), nil, nil, &summary{1, 0.1}}, {900, to(7999), nil, nil, &summary{2, 0.25}}, {8000, nil, nil, nil, &summary{2, 0.5}},
+			{1, to(899), nil, nil, &summary{1, 0.1}, &summary{1, 0.25}}, {900, to(7999), nil, nil, &summary{2, 0.25}, &summary{2, 0.75}}, {8000, nil, nil, nil, &summary{2, 0.5}, &summary{2, 3}},
 		}},
 		"metrics, with bands of the share": {series.Dimensions{shares, lengths}, true, []bucket{
-			{1, to(899), &summary{1, 0.1}, nil, nil}, {900, to(7999), &summary{2, 0.25}, nil, nil}, {8000, nil, nil, &summary{2, 0.5}, nil},
+			{1, to(899), &summary{1, 0.1}, nil, nil, &summary{1, 0.25}}, {900, to(7999), &summary{2, 0.25}, nil, nil, &summary{2, 0.75}}, {8000, nil, nil, &summary{2, 0.5}, nil, &summary{2, 3}},
 		}},
 	} {
 		t.Run(situation, func(t *testing.T) {
@@ -220,7 +226,7 @@ func TestPage_PromptsByBands(t *testing.T) {
 			}
 			answer := answer(t, h, "prompts", func(a *promptsAnswer) bool { return len(a.Buckets) == 3 })
 			for i := range answer.Buckets {
-				for _, s := range []*summary{answer.Buckets[i].Uncached, answer.Buckets[i].Cached, answer.Buckets[i].Together} {
+				for _, s := range []*summary{answer.Buckets[i].Uncached, answer.Buckets[i].Cached, answer.Buckets[i].Together, answer.Buckets[i].PerToken} {
 					if s != nil {
 						s.Mean = math.Round(1e9*s.Mean) / 1e9
 					}

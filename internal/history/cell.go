@@ -19,11 +19,24 @@ const (
 	sloField     protowire.Number = 1
 	countsField  protowire.Number = 1000 // and the following, by series.Count
 	outcomeField protowire.Number = 100  // times the outcome plus one: its requests
-	// Offsets from an outcome's field: its distributions by series.HistoryQuantities, and
-	// those of prompts by series.PromptClass.
-	quantityOffset = 1
-	promptOffset   = 20
 )
+
+// runs are the distributions of a Part whose fields follow each other: the indexes from first to below end, and what the
+// field of the first one adds to that of the outcome.
+var runs = [...]struct {
+	first, end int
+	offset     protowire.Number
+}{{0, firstTTFT, 1}, {firstTTFT, firstTPOT, 20}, {firstTPOT, distributions, 50}}
+
+// indexOf returns the index of the distribution with a field, or -1.
+func indexOf(field protowire.Number) int {
+	for _, run := range runs {
+		if i := run.first + int(field%outcomeField-run.offset); run.first <= i && i < run.end {
+			return i
+		}
+	}
+	return -1
+}
 
 // appendCell appends the sum as a cell.
 func (s *Sum) appendCell(dst []byte) []byte {
@@ -32,11 +45,10 @@ func (s *Sum) appendCell(dst []byte) []byte {
 		if n := s.Requests[i]; n > 0 {
 			dst = protowire.AppendVarint(protowire.AppendTag(dst, base, protowire.VarintType), n)
 		}
-		for j := range part.quantities {
-			dst = appendSketch(dst, base+quantityOffset+protowire.Number(j), part.quantities[j])
-		}
-		for j := range part.prompts {
-			dst = appendSketch(dst, base+promptOffset+protowire.Number(j), part.prompts[j])
+		for _, run := range runs {
+			for j, values := range part[run.first:run.end] {
+				dst = appendSketch(dst, base+run.offset+protowire.Number(j), values)
+			}
 		}
 	}
 	for c, n := range s.Counts {
@@ -74,8 +86,16 @@ type Want struct {
 	Part [Outcomes]int
 	// Quantities has a bit for each numbers.ID to read.
 	Quantities uint32
-	// Prompts is set to read the times to first token by PromptClass.
+	// Prompts is set to read the distributions by the length of the prompt.
 	Prompts bool
+}
+
+// reads reports whether a Sum reads a distribution of a Part.
+func (w *Want) reads(index int) bool {
+	if index < Quantities {
+		return w.Quantities>>series.HistoryQuantities[index]&1 != 0
+	}
+	return w.Prompts
 }
 
 // Skip leaves an outcome out.
@@ -145,27 +165,15 @@ func (s *Sum) addBytes(field protowire.Number, cell []byte, want *Want) int {
 		}
 		return n
 	}
-	outcome, offset := int(field/outcomeField)-1, int(field%outcomeField)
-	if outcome < 0 || outcome >= Outcomes {
+	outcome, index := int(field/outcomeField)-1, indexOf(field)
+	if outcome < 0 || outcome >= Outcomes || index < 0 {
 		return -1
 	}
-	var into *sketch.Sketch
 	part := want.Part[outcome]
-	switch quantity, prompt := offset-quantityOffset, offset-promptOffset; {
-	case 0 <= quantity && quantity < Quantities:
-		if part == Skip || want.Quantities>>series.HistoryQuantities[quantity]&1 == 0 {
-			return n
-		}
-		into = allocated(&s.Parts[part].quantities[quantity])
-	case 0 <= prompt && prompt < series.PromptClasses:
-		if part == Skip || !want.Prompts {
-			return n
-		}
-		into = allocated(&s.Parts[part].prompts[prompt])
-	default:
-		return -1
+	if part == Skip || !want.reads(index) {
+		return n
 	}
-	if into.MergeBinary(value) != nil {
+	if allocated(&s.Parts[part][index]).MergeBinary(value) != nil {
 		return -1
 	}
 	return n

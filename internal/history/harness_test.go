@@ -28,12 +28,14 @@ type world struct {
 	ttfts  []sample
 }
 
-// sample is the time to first token of one request.
+// sample is one request.
 type sample struct {
-	at      time.Time
-	model   string
-	outcome series.Outcome
-	ttft    float64
+	at         time.Time
+	model      string
+	outcome    series.Outcome
+	ttft, tpot float64
+	prompt     int // tokens
+	cached     bool
 }
 
 // newWorld starts 2 s into an hour, so that slots begin and end alike in each run.
@@ -54,10 +56,10 @@ func (w *world) request(model string) { w.record(model, series.Outcome(w.random.
 func (w *world) success(model string) { w.record(model, series.Success) }
 
 func (w *world) record(model string, outcome series.Outcome) {
-	ttft := math.Exp(w.random.NormFloat64())
+	ttft, tpot := math.Exp(w.random.NormFloat64()), 0.02*math.Exp(0.3*w.random.NormFloat64())
 	r := &series.Contribution{Dimensions: []string{model}, Vantage: "server", Outcome: outcome, Arrival: w.now}
 	r.SetValue(numbers.TimeToFirstToken, ttft)
-	r.SetValue(numbers.TimePerOutputToken, 0.02*math.Exp(0.3*w.random.NormFloat64()))
+	r.SetValue(numbers.TimePerOutputToken, tpot)
 	r.SetValue(numbers.RequestDuration, ttft+5*w.random.Float64())
 	r.SetValue(numbers.QueueDuration, ttft/10)
 	r.SetValue(numbers.PrefillDuration, ttft*9/10)
@@ -67,12 +69,13 @@ func (w *world) record(model string, outcome series.Outcome) {
 		gaps.Add(0.02*math.Exp(0.5*w.random.NormFloat64()), 10)
 	}
 	*r.Distribution(numbers.InterTokenLatency) = series.Distribution{Sketch: gaps.AppendBinary(nil)}
-	r.SetValue(numbers.InputTokens, float64(1+w.random.IntN(5000)))
-	r.SetValue(numbers.CachedInputTokens, float64(w.random.IntN(2)))
+	prompt, cached := 1+w.random.IntN(5000), w.random.IntN(2)
+	r.SetValue(numbers.InputTokens, float64(prompt))
+	r.SetValue(numbers.CachedInputTokens, float64(cached))
 	r.SetValue(numbers.OutputTokens, 200)
 	r.Verdicts.Add("ttft", slo.Verdict(w.random.IntN(3)))
 	w.engine.Record(r)
-	w.ttfts = append(w.ttfts, sample{w.now, model, r.Outcome, ttft})
+	w.ttfts = append(w.ttfts, sample{w.now, model, r.Outcome, ttft, tpot, prompt, cached > 0})
 }
 
 // run sends a number of requests of each model per step until some time is over.
@@ -101,11 +104,16 @@ func (w *world) sum(since time.Time, want *Want) *Sum {
 	return sum
 }
 
-// expect returns the values of the requests that pass, sorted.
-func (w *world) expect(pass func(*sample) bool) (values []float64) {
+// expect returns the times to first token of the requests that pass, sorted.
+func (w *world) expect(pass func(*sample) bool) []float64 {
+	return w.expectOf(func(s *sample) float64 { return s.ttft }, pass)
+}
+
+// expectOf returns a number of the requests that pass, sorted.
+func (w *world) expectOf(number func(*sample) float64, pass func(*sample) bool) (values []float64) {
 	for i := range w.ttfts {
 		if pass(&w.ttfts[i]) {
-			values = append(values, w.ttfts[i].ttft)
+			values = append(values, number(&w.ttfts[i]))
 		}
 	}
 	slices.Sort(values)

@@ -87,11 +87,8 @@ func requireEqual(t *testing.T, a, b *Sum) {
 		require.InDelta(t, a.Counts[c], b.Counts[c], 1e-6)
 	}
 	for p := range a.Parts {
-		for _, q := range series.HistoryQuantities {
-			require.Equal(t, buckets(a.Parts[p].Of(q)), buckets(b.Parts[p].Of(q)))
-		}
-		for c := range series.PromptClasses {
-			require.Equal(t, buckets(a.Parts[p].Prompts(series.PromptClass(c))), buckets(b.Parts[p].Prompts(series.PromptClass(c))))
+		for i := range a.Parts[p] {
+			require.Equal(t, buckets(orEmpty(a.Parts[p][i])), buckets(orEmpty(b.Parts[p][i])))
 		}
 	}
 }
@@ -250,14 +247,30 @@ func TestHistory_PromptsByLengthAndCache(t *testing.T) {
 	w := unlimited(t)
 	w.run(10*time.Minute, time.Second, 1, 2) // more than wait for a fold
 	part := &w.sum(time.Time{}, together()).Parts[0]
-	count := uint64(0)
-	for c := range series.PromptClass(series.PromptClasses) {
-		count += part.Prompts(c).Count()
-		if first, _ := c.Lengths(); first > 5000 {
-			require.Zero(t, part.Prompts(c).Count())
+	shorter := 0 // the longest prompt of the range before
+	for length := range series.PromptLength(series.PromptLengths) {
+		longest := 128 << length
+		of := func(s *sample) bool { return shorter < s.prompt && s.prompt <= longest }
+		for _, cached := range []bool{false, true} {
+			requireSame(t, w.expect(func(s *sample) bool { return of(s) && s.cached == cached }), part.TTFTOfPrompts(length, cached))
 		}
+		requireSame(t, w.expectOf(func(s *sample) float64 { return s.tpot }, of), part.TPOTOfPrompts(length))
+		shorter = longest
 	}
-	require.Equal(t, uint64(len(w.ttfts)), count)
+}
+
+// An answer of one token has no time per output token, and one that is not streamed no time to first token.
+func TestHistory_PromptsWithOneNumber(t *testing.T) {
+	w := unlimited(t)
+	for quantity, value := range map[numbers.ID]float64{numbers.TimeToFirstToken: 1, numbers.TimePerOutputToken: 0.02, numbers.RequestDuration: 3} {
+		r := &series.Contribution{Dimensions: []string{"a"}, Arrival: w.now}
+		r.SetValue(quantity, value)
+		r.SetValue(numbers.InputTokens, 100)
+		w.engine.Record(r)
+	}
+	part := &w.sum(time.Time{}, together()).Parts[0]
+	requireSame(t, []float64{1}, part.TTFTOfPrompts(0, false))
+	requireSame(t, []float64{0.02}, part.TPOTOfPrompts(0))
 }
 
 // Requests, queries and maintenance run at the same time.

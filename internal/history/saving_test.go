@@ -4,10 +4,15 @@
 package history
 
 import (
+	"encoding/hex"
+	"os"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
+	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
 type saved struct {
@@ -39,6 +44,25 @@ func TestRestore_ContinuesTheHistory(t *testing.T) {
 
 	require.NoError(t, restored.Restore(slots[0].span, slots[0].encoded, 1, w.now))
 	require.Len(t, restored.slots, len(w.store.slots), "a slot that is there already")
+}
+
+// An earlier build saved three requests whose prompts have no time per output token. What it saved is kept.
+func TestRestore_ReadsWhatEarlierBuildsSaved(t *testing.T) {
+	saved, err := os.ReadFile("testdata/slot-without-tpot-of-prompts.hex")
+	require.NoError(t, err)
+	slot, err := hex.DecodeString(string(saved))
+	require.NoError(t, err)
+	now, restored := time.Unix(1_800_000_000, 0), New(1<<30)
+	require.NoError(t, restored.Restore(Span{now.Unix(), finest}, slot, 1, now))
+	part, tenth, hundredth := &sumOf(restored).Parts[0], 0.1, 0.01
+	requireSame(t, []float64{tenth, 2 * tenth, 3 * tenth}, part.Of(numbers.TimeToFirstToken))
+	requireSame(t, []float64{hundredth, 2 * hundredth, 3 * hundredth}, part.Of(numbers.TimePerOutputToken))
+	requireSame(t, []float64{tenth}, part.TTFTOfPrompts(0, false))
+	requireSame(t, []float64{2 * tenth}, part.TTFTOfPrompts(1, true))
+	requireSame(t, []float64{3 * tenth}, part.TTFTOfPrompts(2, true))
+	for length := range series.PromptLength(series.PromptLengths) {
+		require.Zero(t, part.TPOTOfPrompts(length).Count())
+	}
 }
 
 // At the memory limit, slots older than a day are half a day wide.

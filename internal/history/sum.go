@@ -4,6 +4,8 @@
 package history
 
 import (
+	"math"
+
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
@@ -31,11 +33,29 @@ type Sum struct {
 // Verdicts counts requests by slo.Verdict.
 type Verdicts [slo.Verdicts]uint64
 
-// Part holds distributions of a Sum. It allocates each when the first value comes, because most sums have few of them.
-type Part struct {
-	quantities [Quantities]*sketch.Sketch
-	prompts    [series.PromptClasses]*sketch.Sketch
+// Part holds distributions of a Sum: those of series.HistoryQuantities, and by the length of the prompt the times to first
+// token, of cached prompts apart, and the times per output token, which hardly depend on the cache. It allocates each when
+// the first value comes, because most sums have few of them.
+type Part [distributions]*sketch.Sketch
+
+// Indexes of a Part.
+const (
+	firstTTFT     = Quantities
+	firstTPOT     = firstTTFT + 2*series.PromptLengths
+	distributions = firstTPOT + series.PromptLengths
+)
+
+// indexTTFT returns the index of the times to first token of some prompts.
+func indexTTFT(l series.PromptLength, cached bool) int {
+	index := firstTTFT + 2*int(l)
+	if cached {
+		index++
+	}
+	return index
 }
+
+// indexTPOT returns the index of the times per output token of some prompts.
+func indexTPOT(l series.PromptLength) int { return firstTPOT + int(l) }
 
 // quantityIndex holds the index in series.HistoryQuantities of each quantity.
 var quantityIndex = func() (index [numbers.Distributions]int) {
@@ -46,10 +66,15 @@ var quantityIndex = func() (index [numbers.Distributions]int) {
 }()
 
 // Of returns the distribution of one of series.HistoryQuantities, only to read.
-func (p *Part) Of(q numbers.ID) *sketch.Sketch { return orEmpty(p.quantities[quantityIndex[q]]) }
+func (p *Part) Of(q numbers.ID) *sketch.Sketch { return orEmpty(p[quantityIndex[q]]) }
 
-// Prompts returns the distribution of time to first token of a class of prompts, only to read.
-func (p *Part) Prompts(c series.PromptClass) *sketch.Sketch { return orEmpty(p.prompts[c]) }
+// TTFTOfPrompts returns the times to first token of prompts, with cached tokens or without any, only to read.
+func (p *Part) TTFTOfPrompts(l series.PromptLength, cached bool) *sketch.Sketch {
+	return orEmpty(p[indexTTFT(l, cached)])
+}
+
+// TPOTOfPrompts returns the times per output token of prompts, only to read.
+func (p *Part) TPOTOfPrompts(l series.PromptLength) *sketch.Sketch { return orEmpty(p[indexTPOT(l)]) }
 
 // empty stands for each distribution that has no value.
 var empty sketch.Sketch
@@ -76,15 +101,10 @@ func (s *Sum) Reset() {
 		*verdicts = Verdicts{}
 	}
 	for i := range s.Parts {
-		reset(s.Parts[i].quantities[:])
-		reset(s.Parts[i].prompts[:])
-	}
-}
-
-func reset(sketches []*sketch.Sketch) {
-	for _, s := range sketches {
-		if s != nil {
-			s.Reset()
+		for _, values := range s.Parts[i] {
+			if values != nil {
+				values.Reset()
+			}
 		}
 	}
 }
@@ -93,22 +113,17 @@ func reset(sketches []*sketch.Sketch) {
 func (s *Sum) Merge(other *Sum) {
 	for i := range other.Parts {
 		s.Requests[i] += other.Requests[i]
-		merge(s.Parts[i].quantities[:], other.Parts[i].quantities[:])
-		merge(s.Parts[i].prompts[:], other.Parts[i].prompts[:])
+		for j, values := range other.Parts[i] {
+			if values != nil && values.Count() > 0 {
+				allocated(&s.Parts[i][j]).Merge(values)
+			}
+		}
 	}
 	for c, n := range other.Counts {
 		s.Counts[c] += n
 	}
 	for name, verdicts := range other.SLOs {
 		AddVerdicts(&s.SLOs, name, verdicts)
-	}
-}
-
-func merge(into, more []*sketch.Sketch) {
-	for i, s := range more {
-		if s != nil && s.Count() > 0 {
-			allocated(&into[i]).Merge(s)
-		}
 	}
 }
 
@@ -142,11 +157,16 @@ func (s *Sum) addGain(g *series.Gain) {
 		s.Requests[i] += outcome.Requests
 		for j, q := range series.HistoryQuantities {
 			if values := outcome.Distributions[q]; values != nil {
-				allocated(&part.quantities[j]).Merge(values)
+				allocated(&part[j]).Merge(values)
 			}
 		}
 		for _, p := range outcome.Prompts {
-			allocated(&part.prompts[p.Class]).Add(p.TimeToFirstToken, 1)
+			if !math.IsNaN(p.TimeToFirstToken) {
+				allocated(&part[indexTTFT(p.Length, p.Cached)]).Add(p.TimeToFirstToken, 1)
+			}
+			if !math.IsNaN(p.TimePerOutputToken) {
+				allocated(&part[indexTPOT(p.Length)]).Add(p.TimePerOutputToken, 1)
+			}
 		}
 	}
 	for c, n := range g.Counts {

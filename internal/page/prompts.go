@@ -23,15 +23,24 @@ type prompts struct {
 }
 
 type promptBucket struct {
-	From     uint64   `json:"from_tokens"`
-	To       *uint64  `json:"to_tokens"`
+	From uint64  `json:"from_tokens"`
+	To   *uint64 `json:"to_tokens"`
+	// The times to first token. Together has the prompts of a bucket in which it is not known of all whether they were cached.
 	Uncached *Summary `json:"uncached"`
 	Cached   *Summary `json:"cached"`
-	// Together has the prompts of a bucket in which it is not known of all whether they were cached.
 	Together *Summary `json:"together"`
+	// TimePerOutputToken is that of cached and uncached prompts, which decode alike.
+	TimePerOutputToken *Summary `json:"time_per_output_token"`
 }
 
-// prompts answers by the bands of the input tokens or, without such a dimension, by series.PromptClass.
+// add adds a bucket, unless it is empty.
+func (a *prompts) add(b *promptBucket) {
+	if b.Uncached != nil || b.Cached != nil || b.Together != nil || b.TimePerOutputToken != nil {
+		a.Buckets = append(a.Buckets, *b)
+	}
+}
+
+// prompts answers by the bands of the input tokens or, without such a dimension, by series.PromptLength.
 func (p *Page) prompts(q *query) (any, error) {
 	if lengths := p.banded(names.GenAIInputTokens); lengths >= 0 {
 		return p.bandedPrompts(q, lengths), nil
@@ -41,25 +50,16 @@ func (p *Page) prompts(q *query) (any, error) {
 	want.Prompts = true
 	part := &p.newSelection(q).add(view.Slots(), want).Parts[0]
 	answer := &prompts{Range: q.period.name, Seen: q.seen, CachedFrom: missing, Buckets: []promptBucket{}}
-	for c := range series.PromptClass(series.PromptClasses) {
-		values := summarize(part.Prompts(c))
-		if values == nil {
-			continue
+	for length := range series.PromptLength(series.PromptLengths) {
+		bucket := promptBucket{
+			Uncached: summarize(part.TTFTOfPrompts(length, false)), Cached: summarize(part.TTFTOfPrompts(length, true)),
+			TimePerOutputToken: summarize(part.TPOTOfPrompts(length)),
 		}
-		first, last := c.Lengths()
-		if n := len(answer.Buckets); n == 0 || answer.Buckets[n-1].From != first {
-			bucket := promptBucket{From: first}
-			if last > 0 {
-				bucket.To = &last
-			}
-			answer.Buckets = append(answer.Buckets, bucket)
+		first, last := length.Tokens()
+		if bucket.From = first; last > 0 {
+			bucket.To = &last
 		}
-		bucket := &answer.Buckets[len(answer.Buckets)-1]
-		if c.Cached() {
-			bucket.Cached = values
-		} else {
-			bucket.Uncached = values
-		}
+		answer.add(&bucket)
 	}
 	return answer, nil
 }
@@ -87,10 +87,11 @@ func (p *Page) bandedPrompts(q *query, lengths int) *prompts {
 			last := uint64(math.Ceil(bounds[i])) - 1
 			bucket.To = &last
 		}
-		all, cached := sums[i][0].Parts[0].Of(numbers.TimeToFirstToken), sums[i][1].Parts[0].Of(numbers.TimeToFirstToken)
+		below, above := &sums[i][0].Parts[0], &sums[i][1].Parts[0]
+		all, cached := below.Of(numbers.TimeToFirstToken), above.Of(numbers.TimeToFirstToken)
 		uncached, apart := all, true
 		if shares < 0 {
-			uncached, cached = byClass(&sums[i][0].Parts[0])
+			uncached, cached = byCache(below)
 			apart = uncached.Count()+cached.Count() == all.Count()
 		}
 		if apart {
@@ -98,9 +99,11 @@ func (p *Page) bandedPrompts(q *query, lengths int) *prompts {
 		} else {
 			bucket.Together = summarize(all)
 		}
-		if bucket.Uncached != nil || bucket.Cached != nil || bucket.Together != nil {
-			answer.Buckets = append(answer.Buckets, bucket)
-		}
+		var perToken sketch.Sketch
+		perToken.Merge(below.Of(numbers.TimePerOutputToken))
+		perToken.Merge(above.Of(numbers.TimePerOutputToken))
+		bucket.TimePerOutputToken = summarize(&perToken)
+		answer.add(&bucket)
 	}
 	return answer
 }
@@ -129,7 +132,7 @@ func (p *Page) promptSums(q *query, lengths, shares int) [][2]history.Sum {
 		}
 		return &sums[band][0]
 	}
-	want := q.filter.together(numbers.TimeToFirstToken)
+	want := q.filter.together(numbers.TimeToFirstToken, numbers.TimePerOutputToken)
 	want.Prompts = shares < 0
 	view := p.view(q)
 	for slot := range view.Slots() {
@@ -145,16 +148,13 @@ func (p *Page) promptSums(q *query, lengths, shares int) [][2]history.Sum {
 	return sums
 }
 
-// byClass returns the times to first token of prompts without and with cached tokens, which series from metrics
+// byCache returns the times to first token of prompts without and with cached tokens, which series from metrics
 // do not have.
-func byClass(part *history.Part) (uncached, cached *sketch.Sketch) {
+func byCache(part *history.Part) (uncached, cached *sketch.Sketch) {
 	uncached, cached = new(sketch.Sketch), new(sketch.Sketch)
-	for c := range series.PromptClass(series.PromptClasses) {
-		if c.Cached() {
-			cached.Merge(part.Prompts(c))
-		} else {
-			uncached.Merge(part.Prompts(c))
-		}
+	for length := range series.PromptLength(series.PromptLengths) {
+		uncached.Merge(part.TTFTOfPrompts(length, false))
+		cached.Merge(part.TTFTOfPrompts(length, true))
 	}
 	return uncached, cached
 }

@@ -4,7 +4,6 @@
 package series
 
 import (
-	"math/bits"
 	"time"
 
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
@@ -48,65 +47,6 @@ type OutcomeGain struct {
 type SLOGain struct {
 	Name     string
 	Requests [slo.Verdicts]uint64
-}
-
-// Prompt is the time to first token of one request, in seconds, with the class of its prompt.
-type Prompt struct {
-	Class            PromptClass
-	TimeToFirstToken float64
-}
-
-// PromptClass is a range of prompt lengths, with or without cached tokens.
-type PromptClass uint8
-
-// PromptClasses is the number of classes: 12 lengths, from 1 to 128 tokens, then up to each
-// power of two, and last those over 131072 tokens; each without and with cached tokens.
-const (
-	PromptClasses = 2 * promptLengths
-	promptLengths = 12
-	shortest      = 7 // 2^7 = 128 tokens
-)
-
-// PromptClassOf returns the class of a prompt of that many tokens, at least 1.
-func PromptClassOf(tokens uint64, cached bool) PromptClass {
-	length := min(max(bits.Len64(tokens-1), shortest)-shortest, promptLengths-1)
-	if cached {
-		return PromptClass(2*length + 1)
-	}
-	return PromptClass(2 * length)
-}
-
-// Lengths returns the shortest and the longest prompt of the class, in tokens. last is 0 for the
-// last class, which has no limit.
-func (c PromptClass) Lengths() (first, last uint64) {
-	length := int(c) / 2
-	if length > 0 {
-		first = 1 << (length + shortest - 1)
-	}
-	if length < promptLengths-1 {
-		last = 1 << (length + shortest)
-	}
-	return first + 1, last
-}
-
-// Cached reports whether prompts of the class had cached tokens.
-func (c PromptClass) Cached() bool { return c%2 == 1 }
-
-// maxPrompts limits the prompts that wait for the history, per series and outcome.
-const maxPrompts = 1024
-
-// addPrompt keeps the prompt of a request for the history. mu is held.
-func (s *series) addPrompt(o *outcomeSeries, r *Contribution) {
-	tokens, _ := r.Value(numbers.InputTokens)
-	ttft, ok := r.Value(numbers.TimeToFirstToken)
-	if !ok || tokens < 1 {
-		return
-	}
-	if len(o.prompts) == maxPrompts {
-		s.fold()
-	}
-	cached, _ := r.Value(numbers.CachedInputTokens)
-	o.prompts = append(o.prompts, Prompt{PromptClassOf(uint64(tokens), cached > 0), ttft})
 }
 
 // reportGain adds the gain since the last call to the history. mu is held.

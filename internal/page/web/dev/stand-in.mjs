@@ -70,7 +70,7 @@ const answers = {
     const curve = scale => ({points: points.map(point => ({...point, load: point.load * scale})), slos: [{slo: 'chat-tpot', objective: 0.99, largest_load: 21 * scale}, {slo: 'chat-ttft', objective: 0.95, largest_load: 33 * scale}]});
     return {range, slot_seconds: 5, in_flight: curve(1), output_tokens_per_second: curve(70)};
   },
-  prompts: ({range}) => ({range, cached_from: null, buckets: Array.from({length: 8}, (_, i) => ({from_tokens: 64 * 2 ** i, to_tokens: 128 * 2 ** i - 1, uncached: summary(0.08 * 1.5 ** i, 90), cached: i > 1 ? summary(0.06 * 1.25 ** i, 40) : null, together: null}))}),
+  prompts: ({range}) => ({range, cached_from: null, buckets: Array.from({length: 8}, (_, i) => ({from_tokens: 64 * 2 ** i, to_tokens: 128 * 2 ** i - 1, uncached: summary(0.08 * 1.5 ** i, 90), cached: i > 1 ? summary(0.06 * 1.25 ** i, 40) : null, together: null, time_per_output_token: summary(0.02 * 1.05 ** i, 130)}))}),
   requests: ({range}) => ({range, slowest: 'request_duration', requests: Array.from({length: 12}, (_, i) => request(i))}),
 };
 const types = {html: 'text/html', js: 'text/javascript', css: 'text/css', svg: 'image/svg+xml', txt: 'text/plain'};

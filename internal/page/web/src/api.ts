@@ -129,7 +129,7 @@ export interface Load { range: Range; slot_seconds: number; in_flight: LoadCurve
 
 export interface Prompts {
   range: Range; cached_from: Maybe;
-  buckets: {from_tokens: number; to_tokens: Maybe; uncached: Summary | null; cached: Summary | null; together: Summary | null}[];
+  buckets: {from_tokens: number; to_tokens: Maybe; uncached: Summary | null; cached: Summary | null; together: Summary | null; time_per_output_token: Summary | null}[];
 }
 
 export interface RequestNumbers {
