@@ -17,7 +17,7 @@ import (
 // ones are left out. Encoded, the few values of a slot take a tenth of the memory.
 const (
 	sloField     protowire.Number = 1
-	countsField  protowire.Number = 1000 // and the following, by series.Count
+	countsField  protowire.Number = 1000 // and the following, by series.Count, as 64-bit floats
 	outcomeField protowire.Number = 100  // times the outcome plus one: its requests
 )
 
@@ -71,9 +71,14 @@ func (s *Sum) appendCell(dst []byte) []byte {
 	return dst
 }
 
+// appendSketch appends a distribution: an encoded sketch or, if it has one value, this value as a 64-bit float, which
+// takes a third.
 func appendSketch(dst []byte, field protowire.Number, s *sketch.Sketch) []byte {
-	if s == nil || s.Count() == 0 {
+	switch {
+	case s == nil || s.Count() == 0:
 		return dst
+	case s.Count() == 1:
+		return protowire.AppendFixed64(protowire.AppendTag(dst, field, protowire.Fixed64Type), math.Float64bits(s.Max()))
 	}
 	var buffer [1024]byte
 	return protowire.AppendBytes(protowire.AppendTag(dst, field, protowire.BytesType), s.AppendBinary(buffer[:0]))
@@ -118,7 +123,7 @@ func (s *Sum) add(cell []byte, want *Want) error {
 		case protowire.VarintType:
 			n = s.addRequests(field, cell, want)
 		case protowire.Fixed64Type:
-			n = s.addCount(field, cell)
+			n = s.addFloat(field, cell, want)
 		case protowire.BytesType:
 			n = s.addBytes(field, cell, want)
 		default:
@@ -144,13 +149,24 @@ func (s *Sum) addRequests(field protowire.Number, cell []byte, want *Want) int {
 	return n
 }
 
-func (s *Sum) addCount(field protowire.Number, cell []byte) int {
+// addFloat adds a count, or a distribution that has one value.
+func (s *Sum) addFloat(field protowire.Number, cell []byte, want *Want) int {
 	bits, n := protowire.ConsumeFixed64(cell)
-	count := math.Float64frombits(bits)
-	if field < countsField || field >= countsField+protowire.Number(Counts) || !(count >= 0) || math.IsInf(count, 0) {
+	v := math.Float64frombits(bits)
+	if !(v >= 0) || math.IsInf(v, 0) {
 		return -1
 	}
-	s.Counts[field-countsField] += count
+	if count := field - countsField; count >= 0 && count < protowire.Number(Counts) {
+		s.Counts[count] += v
+		return n
+	}
+	into, ok := s.distribution(field, want)
+	if !ok || v > sketch.MaxValue {
+		return -1
+	}
+	if into != nil {
+		into.Add(v, 1)
+	}
 	return n
 }
 
@@ -165,18 +181,25 @@ func (s *Sum) addBytes(field protowire.Number, cell []byte, want *Want) int {
 		}
 		return n
 	}
-	outcome, index := int(field/outcomeField)-1, indexOf(field)
-	if outcome < 0 || outcome >= Outcomes || index < 0 {
-		return -1
-	}
-	part := want.Part[outcome]
-	if part == Skip || !want.reads(index) {
-		return n
-	}
-	if allocated(&s.Parts[part][index]).MergeBinary(value) != nil {
+	into, ok := s.distribution(field, want)
+	if !ok || into != nil && into.MergeBinary(value) != nil {
 		return -1
 	}
 	return n
+}
+
+// distribution returns what to add the distribution with a field to, nil if it is not wanted. ok is false if there is no
+// such field.
+func (s *Sum) distribution(field protowire.Number, want *Want) (into *sketch.Sketch, ok bool) {
+	outcome, index := int(field/outcomeField)-1, indexOf(field)
+	if outcome < 0 || outcome >= Outcomes || index < 0 {
+		return nil, false
+	}
+	part := want.Part[outcome]
+	if part == Skip || !want.reads(index) {
+		return nil, true
+	}
+	return allocated(&s.Parts[part][index]), true
 }
 
 func (s *Sum) addSLO(entry []byte) bool {

@@ -5,14 +5,17 @@ package history
 
 import (
 	"encoding/hex"
+	"math"
 	"os"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/sketch"
 )
 
 type saved struct {
@@ -99,6 +102,18 @@ func TestRestore_RejectsDamage(t *testing.T) {
 	require.Error(t, s.Restore(Span{slot.span.Start + 1, slot.span.Width}, slot.encoded, 1, w.now))
 	require.Error(t, s.Restore(slot.span, slot.encoded[:len(slot.encoded)-1], 1, w.now))
 	require.Error(t, s.Restore(slot.span, slot.encoded, 2, w.now), "the keys have one dimension")
+
+	key := (&series.Labels{Dimensions: []string{"a"}, Vantage: "server"}).AppendKey(nil)
+	restore := func(field protowire.Number, value float64) error {
+		cell := protowire.AppendFixed64(protowire.AppendTag(nil, field, protowire.Fixed64Type), math.Float64bits(value))
+		return New(1<<30).Restore(slot.span, protowire.AppendBytes(protowire.AppendBytes(nil, key), cell), 1, w.now)
+	}
+	require.NoError(t, restore(101, 2))
+	require.Error(t, restore(199, 2), "there is no such distribution")
+	require.Error(t, restore(501, 2), "there is no such outcome")
+	for _, value := range []float64{-1, math.NaN(), math.Inf(1), 2 * sketch.MaxValue} {
+		require.Error(t, restore(101, value))
+	}
 	require.Empty(t, s.slots)
 }
 
