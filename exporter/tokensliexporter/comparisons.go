@@ -54,10 +54,7 @@ func (c *comparisons) Close(ctx context.Context) error { return c.saved.Close(ct
 
 // watch counts a request, unless it is in a series of which data points arrive.
 func (c *comparisons) watch(r *series.Contribution, span ptrace.Span, resource pcommon.Map) {
-	if !c.Used() {
-		return
-	}
-	if aggregated, ok := span.Attributes().Get(names.Aggregated); ok && aggregated.Bool() {
+	if !c.Used() || isAggregated(span) {
 		return
 	}
 	c.Record(&compare.Request{Contribution: r, Start: span.StartTimestamp().AsTime(), Replica: func() string { return replicaOf(r.Vantage, span, resource) }})
@@ -68,6 +65,12 @@ func (c *comparisons) watch(r *series.Contribution, span ptrace.Span, resource p
 func replicaOf(vantage string, span ptrace.Span, resource pcommon.Map) string {
 	value := func(name string) string { return attributes.Label(name, span.Attributes(), resource) }
 	return cmp.Or(attributes.Replica(vantage, value), value(names.ServiceInstanceID))
+}
+
+// isAggregated reports whether the span's receiver sends the request as metrics.
+func isAggregated(span ptrace.Span) bool {
+	aggregated, ok := span.Attributes().Get(names.Aggregated)
+	return ok && aggregated.Bool()
 }
 
 var compareVerdict = numbers.Metric{

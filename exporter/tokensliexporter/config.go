@@ -51,6 +51,8 @@ type Config struct {
 	ClassicBuckets map[string][]float64 `mapstructure:"classic_buckets"`
 	// Compare are pairs of values of a dimension, such as two versions, that get a verdict.
 	Compare []compare.Question `mapstructure:"compare"`
+	// Capacity asks for the load at which replicas meet objectives.
+	Capacity []CapacityConfig `mapstructure:"capacity"`
 	// Page is the live page and its API.
 	Page PageConfig `mapstructure:"page"`
 	// History limits the past that the page shows.
@@ -127,7 +129,7 @@ func (c *Config) problems() settings.Problems {
 	errs.Unless(0 <= c.ZeroFor && c.ZeroFor <= maxZeroFor,
 		"`zero_for` is %v; use at least the scrape interval of Prometheus, up to %v, or 0 to show new counters at once", c.ZeroFor, maxZeroFor)
 	_, err := dimensionLabels(c.Shared.Series.Dimensions.Names())
-	return slices.Concat(errs, httpguard.ShareProblems(c.MaxSharePerClient), settings.Problems{err}, c.Shared.Problems(), c.validatePercentiles(), c.validateWindows(), c.validateClassicBuckets(), c.validateCompare(), c.validatePage())
+	return slices.Concat(errs, httpguard.ShareProblems(c.MaxSharePerClient), settings.Problems{err}, c.Shared.Problems(), c.validatePercentiles(), c.validateWindows(), c.validateClassicBuckets(), c.validateCompare(), capacityProblems(c.Capacity), c.validatePage())
 }
 
 func (c *Config) validatePercentiles() (errs settings.Problems) {

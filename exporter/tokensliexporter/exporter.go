@@ -45,7 +45,8 @@ type tokenSLI struct {
 	gatherer    *gatherer
 	renderings  *renderings
 	compared    *comparisons
-	live        *live // nil if the page is off
+	capacities  *capacities // nil without `capacity`
+	live        *live       // nil if the page is off
 	// scrapeTime limits the time of a response.
 	scrapeTime time.Duration
 
@@ -66,33 +67,37 @@ func newTokenSLI(set exporter.Settings, config *Config) (*tokenSLI, error) {
 		Interval:  roundInterval(config.Shared.Series.SeriesExpiration),
 		Now:       time.Now,
 	}
-	compared, live := newComparisons(config), newLive(config)
-	settings.Watch, settings.WatchPoint, settings.Also = compared.watch, compared.Increase, []keeper.Saver{compared}
+	compared, capacities, live := newComparisons(config), newCapacities(config), newLive(config)
+	settings.WatchPoint, settings.Also = compared.Increase, []keeper.Saver{compared}
+	if capacities != nil {
+		settings.Also = append(settings.Also, capacities)
+	}
 	if live != nil {
 		options.History, settings.Also = live.history, append(settings.Also, live)
-		settings.Watch = func(r *series.Contribution, span ptrace.Span, resource pcommon.Map) {
-			compared.watch(r, span, resource)
-			live.watch(r, span, resource)
-		}
+	}
+	settings.Watch = func(r *series.Contribution, span ptrace.Span, resource pcommon.Map) {
+		compared.watch(r, span, resource)
+		capacities.watch(r, span, resource)
+		live.watch(r, span, resource)
 	}
 	settings.Engine = series.NewEngine(options)
 	k, err := keeper.New(settings)
 	if err != nil {
 		return nil, err
 	}
-	gatherer, err := newGatherer(k, config, compared)
+	gatherer, err := newGatherer(k, config, compared, capacities)
 	if err != nil {
 		return nil, err
 	}
 	if live != nil {
-		live.open(set, config, k, compared.Store)
+		live.open(set, config, k, compared.Store, capacities)
 	}
-	telemetry, err := newTelemetry(set, compared, live)
+	telemetry, err := newTelemetry(set, compared, capacities, live)
 	if err != nil {
 		return nil, err
 	}
 	return &tokenSLI{
-		id: set.ID, config: config, telemetry: set.TelemetrySettings, keeper: k, compared: compared, live: live,
+		id: set.ID, config: config, telemetry: set.TelemetrySettings, keeper: k, compared: compared, capacities: capacities, live: live,
 		selfMetrics: telemetry, gatherer: gatherer, renderings: newRenderings(gatherer.render, gatherer.company), scrapeTime: scrapeTime(config),
 	}, nil
 }
@@ -123,6 +128,9 @@ func (e *tokenSLI) Start(ctx context.Context, host component.Host) error {
 		return err
 	}
 	err := e.compared.start(ctx, host, e.id, e.config, e.telemetry.Logger)
+	if err == nil {
+		err = e.capacities.start(ctx, host, e.id, e.config, e.telemetry.Logger)
+	}
 	if err == nil {
 		err = e.startLive(ctx, host)
 	}

@@ -22,15 +22,16 @@ import (
 type gatherer struct {
 	keeper               *keeper.Keeper
 	compared             *comparisons
+	capacities           *capacities
 	dimensions           []string // as labels
 	standard             []string // attributes of the metrics of conventions
 	percentiles, windows []string // label values
 	zeroFor              time.Duration
 }
 
-func newGatherer(k *keeper.Keeper, config *Config, compared *comparisons) (*gatherer, error) {
+func newGatherer(k *keeper.Keeper, config *Config, compared *comparisons, capacities *capacities) (*gatherer, error) {
 	dimensions, err := dimensionLabels(config.Shared.Series.Dimensions.Names())
-	g := &gatherer{keeper: k, compared: compared, dimensions: dimensions, standard: config.Shared.Conventions.Labels(), zeroFor: config.ZeroFor}
+	g := &gatherer{keeper: k, compared: compared, capacities: capacities, dimensions: dimensions, standard: config.Shared.Conventions.Labels(), zeroFor: config.ZeroFor}
 	for _, p := range config.Percentiles {
 		g.percentiles = append(g.percentiles, strconv.FormatFloat(p, 'f', -1, 64))
 	}
@@ -48,6 +49,7 @@ func (g *gatherer) render(v variant, unused func() bool) (*exposition.Body, erro
 	}
 	keeper.Collect(g.keeper, s.now, s)
 	g.compared.collect(s, s.now)
+	g.capacities.collect(s, s.now)
 	body, err := s.builder.Body()
 	return body, errors.Join(s.err, err)
 }

@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/attributes"
+	"github.com/tokenpulse/tokenpulse/internal/capacity"
 	"github.com/tokenpulse/tokenpulse/internal/compare"
 	"github.com/tokenpulse/tokenpulse/internal/engines"
 	"github.com/tokenpulse/tokenpulse/internal/history"
@@ -56,7 +57,11 @@ func newLive(config *Config) *live {
 }
 
 // open makes the page.
-func (l *live) open(set exporter.Settings, config *Config, k *keeper.Keeper, compared *compare.Store) {
+func (l *live) open(set exporter.Settings, config *Config, k *keeper.Keeper, compared *compare.Store, learned *capacities) {
+	var capacities *capacity.Table
+	if learned != nil {
+		capacities = learned.Table
+	}
 	l.page = page.New(page.Options{
 		Version:      set.BuildInfo.Version,
 		Dimensions:   config.Shared.Series.Dimensions,
@@ -69,6 +74,7 @@ func (l *live) open(set exporter.Settings, config *Config, k *keeper.Keeper, com
 		Slowest:      l.slowest,
 		Thresholds:   &l.thresholds,
 		Comparisons:  compared,
+		Capacities:   capacities,
 		OpenStreams:  &inprocess.OpenStreams,
 		Endpoints:    &inprocess.Endpoints,
 		SLOs:         &inprocess.SLOs,
@@ -147,8 +153,11 @@ func (l *live) end() {
 	}
 }
 
-// watch adds a request to the slowest ones if it is one of them.
+// watch adds a request to the slowest ones if it is one of them. A nil one does nothing.
 func (l *live) watch(r *series.Contribution, span ptrace.Span, resource pcommon.Map) {
+	if l == nil {
+		return
+	}
 	if l.slowest.Accepts(r) {
 		l.slowest.Add(r, timelineOf(span), factsOf(r.Vantage, span, resource))
 	}

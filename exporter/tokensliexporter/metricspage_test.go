@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tokenpulse/tokenpulse/internal/canary"
+	"github.com/tokenpulse/tokenpulse/internal/capacity"
 	"github.com/tokenpulse/tokenpulse/internal/compare"
 	"github.com/tokenpulse/tokenpulse/internal/engines"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
@@ -42,6 +43,7 @@ func TestMetricsPage_IsUpToDate(t *testing.T) {
 		"open streams": metricTable(t, openStreamRows()),
 		"engines":      metricTable(t, engineRows()),
 		"comparisons":  metricTable(t, comparisonRows()),
+		"capacity":     metricTable(t, capacityRows()),
 		"dimensions":   dimensionTable(t),
 		"label values": labelValueTable(),
 		"bounds":       boundsTable(),
@@ -53,8 +55,10 @@ func TestMetricsPage_LabelsMatchAScrape(t *testing.T) {
 		everyMetric(c)
 		c.Shared.Objectives = []keeper.Objective{{SLO: names.SLOAll, Objective: 0.9, Window: time.Hour}}
 		c.Compare = []compare.Question{{Pair: compare.Pair{Dimension: "service.name", Baseline: "old", Candidate: "new", SLO: "tpot"}}}
+		withCapacity(c)
 	})
 	withoutPace := with(map[string]any{"tokenpulse.time_per_output_token": nil, "tokenpulse.unmeasured": []any{"time_per_output_token=buffered"}})
+	newFleet(h, ofToKnee+time.Minute, "a").toKnee(t)
 	h.send(t, everyNumber(), withoutPace, with(map[string]any{"tokenpulse.outcome": "error"}))
 	seriesLabels := []string{"gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model", "service_name", "vantage"}
 	openInProcess(t, inprocess.OpenStream{Vantage: "gateway", Dimensions: []string{"chat", "openai", "m", "chat"}})
@@ -82,7 +86,7 @@ type metricRow struct {
 }
 
 func allRows() []metricRow {
-	return slices.Concat(histogramRows(), counterRows(), sloRows(), openStreamRows(), engineRows(), comparisonRows(), percentileRows())
+	return slices.Concat(histogramRows(), counterRows(), sloRows(), openStreamRows(), engineRows(), comparisonRows(), capacityRows(), percentileRows())
 }
 
 // histogramRows has one row for the quantities that share a metric.
@@ -150,6 +154,14 @@ func engineRows() []metricRow {
 
 func comparisonRows() []metricRow {
 	return []metricRow{{compareVerdict, dto.MetricType_GAUGE, []string{names.LabelDimension, names.LabelBaseline, names.LabelCandidate, names.LabelSLO, names.LabelVerdict}}}
+}
+
+func capacityRows() []metricRow {
+	return []metricRow{
+		{capacityLoad, dto.MetricType_GAUGE, []string{names.LabelSLO, names.LabelKind}},
+		{capacityLimit, dto.MetricType_GAUGE, []string{names.LabelSLO, names.LabelKind}},
+		{capacityUtilization, dto.MetricType_GAUGE, []string{names.LabelSLO}},
+	}
 }
 
 func appendOnce(rows []metricRow, row metricRow) []metricRow {
@@ -266,6 +278,7 @@ func labelValueTable() string {
 		{names.LabelState, quoted(states)},
 		{names.LabelSLO, "names from `slos` of `token_latency`, and " + quoted([]string{names.SLOAll})},
 		{names.LabelVerdict, quoted(verdicts) + "; of `compare`: " + quoted([]string{string(canary.Pass), string(canary.Fail), string(canary.Undecided)})},
+		{names.LabelKind, quoted([]string{capacity.Requests.String(), capacity.OutputTokens.String(), capacity.PromptTokens.String()})},
 		{names.LabelPercentile, "`percentiles` of the exporter, by default " + quoted(percentiles)},
 		{names.LabelWindow, "of percentiles: `windows` of the exporter, by default " + quoted(windows) + "; of burn rates: " + quoted(burnWindows)},
 	} {

@@ -15,8 +15,8 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 )
 
-// newTelemetry reports the self-metrics of comparisons and, unless it is nil, of the live page.
-func newTelemetry(set exporter.Settings, compared *comparisons, l *live) (*metadata.TelemetryBuilder, error) {
+// newTelemetry reports the self-metrics of comparisons and, unless they are nil, of capacities and of the live page.
+func newTelemetry(set exporter.Settings, compared *comparisons, learned *capacities, l *live) (*metadata.TelemetryBuilder, error) {
 	builder, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
 	if err != nil {
 		return nil, err
@@ -25,6 +25,15 @@ func newTelemetry(set exporter.Settings, compared *comparisons, l *live) (*metad
 	owner := metric.WithAttributes(component)
 	gauge := func(read func() int64) metric.Int64Callback { return diagnostics.Gauge(read, owner) }
 	err = builder.RegisterTokenSliComparisonsFoldedCallback(gauge(compared.Folded))
+	if learned != nil {
+		err = errors.Join(err, builder.RegisterTokenSliCapacityDroppedCallback(func(_ context.Context, o metric.Int64Observer) error {
+			dropped := learned.Dropped()
+			for reason, n := range map[string]int64{"late": dropped.Late, "unnamed": dropped.Unnamed, "series": dropped.Series, "replicas": dropped.Replicas} {
+				o.Observe(n, metric.WithAttributes(component, attribute.String("reason", reason)))
+			}
+			return nil
+		}))
+	}
 	if l == nil {
 		return builder, err
 	}

@@ -161,5 +161,5 @@ func (s *share) complete(slot int64, all *offer) {
 		s.averages[i].add(startOf(slot), o)
 	}
 	clear(s.at(slot))
-	s.of.changes++
+	s.of.slots++
 }

@@ -87,11 +87,7 @@ func (l *Limit) offered(s *offer) Load {
 
 // Sized returns the load of requests per second that have the mean size of recent ones: what is offered now, before the answers end.
 func (l *Limit) Sized(requests float64) Load {
-	load := l.recent.perRequest()
-	for k := range load {
-		load[k] *= requests
-	}
-	return load
+	return l.recent.perRequest().times(requests)
 }
 
 func (l *Limit) learn(r *sustained, start time.Time, s *offer) {
@@ -123,7 +119,7 @@ func (l *Limit) present(at time.Time) *learned {
 
 // most is how many slots a bin remembers: several times those that certify it.
 func (l *Limit) most() float64 {
-	return 3 * math.Log(1/alpha) / (1 - l.objective)
+	return 2 * math.Log(1/alpha) / (1 - l.objective)
 }
 
 // Answer returns the limit, or why there is none.

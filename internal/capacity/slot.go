@@ -24,6 +24,13 @@ func (k Kind) String() string {
 // Load is a load of each kind, per second.
 type Load [Kinds]float64
 
+func (l Load) times(factor float64) Load {
+	for k := range l {
+		l[k] *= factor
+	}
+	return l
+}
+
 // Slot is the length of a slot. Slots that follow each other are alike: shorter ones would not be independent observations.
 const Slot = 15 * time.Second
 

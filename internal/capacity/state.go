@@ -21,7 +21,7 @@ type State struct {
 	// Load is their total.
 	Load Load
 
-	limit *Limit
+	mean Load // of a request
 }
 
 // ReplicaLoad is what a replica is offered now: requests of all series, at their mean size.
@@ -35,11 +35,7 @@ func (s *State) Known() bool { return s.Reason == "" && len(s.Replicas) > 0 }
 
 // TotalLimit returns the limit of all replicas together.
 func (s *State) TotalLimit() Load {
-	total := s.Limit
-	for k := range total {
-		total[k] *= float64(len(s.Replicas))
-	}
-	return total
+	return s.Limit.times(float64(len(s.Replicas)))
 }
 
 // TotalUtilization returns that of all replicas together.
@@ -60,9 +56,9 @@ func (s *State) ReplicasNeeded(load Load) float64 { return math.Ceil(s.Utilizati
 const rounding = 1e-9
 
 // Sized returns the load of requests per second of mean size.
-func (s *State) Sized(requests float64) Load { return s.limit.Sized(requests) }
+func (s *State) Sized(requests float64) Load { return s.mean.times(requests) }
 
-// Visit calls visit with each state, by series and objective. visit must not keep it, nor call the table.
+// Visit calls visit with each state, by series and objective. visit must not call the table.
 func (t *Table) Visit(now time.Time, visit func(*State)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -76,7 +72,7 @@ func (t *Table) Visit(now time.Time, visit func(*State)) {
 		instances := on[s]
 		slices.SortFunc(instances, func(a, b *instance) int { return strings.Compare(a.name, b.name) })
 		for n := range s.limits {
-			state := State{Series: s.key, Objective: t.objectives[n], Answer: s.limits[n].Answer(s.at(now)), limit: s.limits[n]}
+			state := State{Series: s.key, Objective: t.objectives[n], Answer: s.limits[n].Answer(s.at(now)), mean: s.limits[n].recent.perRequest()}
 			state.load(instances, now)
 			visit(&state)
 		}
@@ -89,7 +85,7 @@ func (s *State) load(instances []*instance, now time.Time) {
 		if !ok {
 			continue
 		}
-		load := s.limit.Sized(rate)
+		load := s.Sized(rate)
 		load[Requests] = rate
 		s.Replicas = append(s.Replicas, ReplicaLoad{i.name, load})
 		for k := range load {

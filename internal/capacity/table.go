@@ -53,8 +53,8 @@ const (
 
 // Dropped are the requests that were left out.
 type Dropped struct {
-	// Late ones took over 10 minutes. Series and Replicas are those over the limits.
-	Late, Series, Replicas int64
+	// Late ones took over 10 minutes, Unnamed ones name no replica. Series and Replicas are those over the limits.
+	Late, Unnamed, Series, Replicas int64
 }
 
 // Table learns the limits of the replicas of each series for each objective. It is safe for concurrent use.
@@ -73,9 +73,9 @@ type place struct{ vantage, name string }
 // subject is what was learned about one series.
 type subject struct {
 	clock
-	key     string
-	limits  []*Limit // by objective
-	changes uint64   // slots
+	key    string
+	limits []*Limit // by objective
+	slots  uint64   // that it has learned from
 }
 
 // NewTable returns an empty table.
@@ -99,6 +99,10 @@ func (t *Table) Record(r *Request, now time.Time) {
 	r.Start = earlier(r.Start, r.End)
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if r.Replica == "" {
+		t.dropped.Unnamed++
+		return
+	}
 	on := t.instance(r, now)
 	if on == nil {
 		t.dropped.Replicas++

@@ -122,7 +122,7 @@ func TestTable_TheLoadOfAReplicaIsThatOfAllItsSeries(t *testing.T) {
 	}
 	small := states["small"]
 	require.Empty(t, small.Reason)
-	require.InDelta(t, 160/15.0, small.Limit[Requests], 0.5)
+	require.InDelta(t, 160/15.0, small.Limit[Requests], 1)
 	require.InDelta(t, 320/15.0, small.Load[Requests], 0.3)
 	require.Equal(t, KneeNotSeen, states["large"].Reason)
 }

@@ -174,6 +174,10 @@ const (
 	EngineSilence = "tokenpulse.engine.silence"
 	// CompareVerdict has the verdict on two values of a dimension.
 	CompareVerdict = "tokenpulse.compare.verdict"
+	// Metrics of the load at which replicas meet an objective.
+	CapacityLoad        = "tokenpulse.capacity.load"
+	CapacityLimit       = "tokenpulse.capacity.limit"
+	CapacityUtilization = "tokenpulse.capacity.utilization"
 	// SuffixPercentile makes the name of a histogram that of its percentile gauge.
 	SuffixPercentile = ".percentile"
 )
@@ -208,6 +212,8 @@ const (
 	LabelDimension = "dimension"
 	LabelBaseline  = "baseline"
 	LabelCandidate = "candidate"
+	// LabelKind is a label of CapacityLoad and CapacityLimit, with a value of capacity.Kind.
+	LabelKind = "kind"
 	// LabelOverflow marks the series of all requests beyond the series limit. The
 	// OpenTelemetry SDK specification defines it.
 	LabelOverflow = "otel.metric.overflow"

@@ -36,12 +36,14 @@ type failure struct {
 	Status  int    `json:"status"`
 	Message string `json:"message"`
 	Remedy  string `json:"remedy"`
+	// Reason is that of a missing limit.
+	Reason string `json:"reason,omitempty"`
 }
 
 func (f *failure) Error() string { return f.Message + ": " + f.Remedy }
 
 func invalid(remedy, format string, args ...any) error {
-	return &failure{http.StatusBadRequest, fmt.Sprintf(format, args...), remedy}
+	return &failure{Status: http.StatusBadRequest, Message: fmt.Sprintf(format, args...), Remedy: remedy}
 }
 
 // Limits of the answers that are computed at a time. One that reads a day of 200 series
@@ -95,7 +97,7 @@ var limitNames = [limits]string{"event_streams", "requests", "max_share_per_clie
 // refuse returns the error of a request over a limit.
 func (p *Page) refuse(over limit, remedy, format string, args ...any) error {
 	p.answers.refused[over].Add(1)
-	return &failure{http.StatusServiceUnavailable, fmt.Sprintf(format, args...), remedy}
+	return &failure{Status: http.StatusServiceUnavailable, Message: fmt.Sprintf(format, args...), Remedy: remedy}
 }
 
 // Refused calls observe with the number of requests over each limit.
@@ -202,7 +204,7 @@ func (p *Page) serve(name string, compute func(*query) (any, error)) http.Handle
 
 // fail answers with an error.
 func fail(w http.ResponseWriter, err error) {
-	f := &failure{http.StatusInternalServerError, err.Error(), "report this as a bug"}
+	f := &failure{Status: http.StatusInternalServerError, Message: err.Error(), Remedy: "report this as a bug"}
 	errors.As(err, &f)
 	if f.Status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "5")
@@ -214,8 +216,8 @@ func fail(w http.ResponseWriter, err error) {
 
 func unknownPath(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		fail(w, &failure{http.StatusMethodNotAllowed, "only " + root + "compare takes other methods, POST and DELETE", "use GET"})
+		fail(w, &failure{Status: http.StatusMethodNotAllowed, Message: "only " + root + "compare takes other methods, POST and DELETE", Remedy: "use GET"})
 		return
 	}
-	fail(w, &failure{http.StatusNotFound, "unknown path", "see " + root + "openapi.yaml for the endpoints"})
+	fail(w, &failure{Status: http.StatusNotFound, Message: "unknown path", Remedy: "see " + root + "openapi.yaml for the endpoints"})
 }

@@ -118,7 +118,7 @@ func (p *Page) endComparison(q *compare.Question, _ time.Time) (int, *compare.Re
 }
 
 func unknownPair(err error) error {
-	return &failure{http.StatusNotFound, err.Error(), "begin it with POST and the same parameters, or enter it under `compare` of the configuration"}
+	return &failure{Status: http.StatusNotFound, Message: err.Error(), Remedy: "begin it with POST and the same parameters, or enter it under `compare` of the configuration"}
 }
 
 // question reads the parameters of a comparison.

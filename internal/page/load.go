@@ -21,6 +21,8 @@ type load struct {
 	SlotSeconds           float64   `json:"slot_seconds"`
 	InFlight              loadCurve `json:"in_flight"`
 	OutputTokensPerSecond loadCurve `json:"output_tokens_per_second"`
+	// Capacity is that of the present.
+	Capacity []loadCapacity `json:"capacity"`
 }
 
 type loadCurve struct {
@@ -92,7 +94,7 @@ func (p *Page) load(q *query) (any, error) {
 	})
 	return &load{
 		Range: q.period.name, Seen: q.seen, SlotSeconds: axis.step.Seconds(),
-		InFlight: p.curve(inFlight), OutputTokensPerSecond: p.curve(throughput),
+		InFlight: p.curve(inFlight), OutputTokensPerSecond: p.curve(throughput), Capacity: p.loadCapacities(q),
 	}, nil
 }
 

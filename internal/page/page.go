@@ -15,6 +15,7 @@ import (
 
 	"github.com/klauspost/compress/gzhttp"
 
+	"github.com/tokenpulse/tokenpulse/internal/capacity"
 	"github.com/tokenpulse/tokenpulse/internal/compare"
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/history"
@@ -45,6 +46,8 @@ type Options struct {
 	Thresholds *Thresholds
 	// Comparisons are the pairs of values with a verdict.
 	Comparisons *compare.Store
+	// Capacities are the limits of replicas, or nil.
+	Capacities *capacity.Table
 	// OpenStreams, Endpoints, SLOs and Doubts are those of the components of this process.
 	OpenStreams *inprocess.Registry[inprocess.VisitOpenStreams]
 	Endpoints   *inprocess.Registry[[]inprocess.Endpoint]
@@ -106,6 +109,7 @@ func (p *Page) Handler() http.Handler {
 		"distributions": p.distributions,
 		"heatmap":       p.heatmap,
 		"load":          p.load,
+		"capacity":      p.capacity,
 		"prompts":       p.prompts,
 		"requests":      p.requests,
 		"requests/{id}": p.request,

@@ -75,7 +75,7 @@ var params = map[string][]string{
 	"distributions": append(slices.Clone(groupParams), paramCDF),
 	"heatmap":       append(slices.Clone(filterParams), paramIndicator),
 	"load":          filterParams, "prompts": filterParams, "worst": filterParams,
-	"requests": append(slices.Clone(filterParams), paramSlowest, paramLimit), "requests/{id}": nil, "engines": nil,
+	"requests": append(slices.Clone(filterParams), paramSlowest, paramLimit), "requests/{id}": nil, "engines": nil, "capacity": {paramSLO, paramLoad, paramWhere, paramVantage},
 }
 
 // hasFilters reports whether an endpoint takes the filters of the page.

@@ -84,8 +84,8 @@ func (p *Page) request(q *query) (any, error) {
 	r := p.Slowest.Find(q.id)
 	if r == nil {
 		return nil, &failure{
-			http.StatusNotFound, "no request with this ID is held",
-			"take an ID from " + root + "requests: only the slowest requests of the last 24 hours are held, and none from before a restart",
+			Status: http.StatusNotFound, Message: "no request with this ID is held",
+			Remedy: "take an ID from " + root + "requests: only the slowest requests of the last 24 hours are held, and none from before a restart",
 		}
 	}
 	answer, chunks := p.numbersOf(r), stripOf(r)

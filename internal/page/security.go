@@ -31,7 +31,7 @@ func refuseForeignChanges(next http.Handler) http.Handler {
 	protection := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if protection.Check(r) != nil {
-			fail(w, &failure{http.StatusForbidden, "a web page of another origin sent this request", "send it from the live page of this Collector, or by a program such as curl"})
+			fail(w, &failure{Status: http.StatusForbidden, Message: "a web page of another origin sent this request", Remedy: "send it from the live page of this Collector, or by a program such as curl"})
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -28,6 +28,7 @@ type TelemetryBuilder struct {
 	meter                      metric.Meter
 	mu                         sync.Mutex
 	registrations              []metric.Registration
+	TokenSliCapacityDropped    metric.Int64ObservableCounter
 	TokenSliComparisonsFolded  metric.Int64ObservableCounter
 	TokenSliHistoryCoarsening  metric.Int64ObservableGauge
 	TokenSliHistoryMemory      metric.Int64ObservableGauge
@@ -46,6 +47,21 @@ type telemetryBuilderOptionFunc func(mb *TelemetryBuilder)
 
 func (tbof telemetryBuilderOptionFunc) apply(mb *TelemetryBuilder) {
 	tbof(mb)
+}
+
+// RegisterTokenSliCapacityDroppedCallback sets callback for observable TokenSliCapacityDropped metric.
+func (builder *TelemetryBuilder) RegisterTokenSliCapacityDroppedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.TokenSliCapacityDropped, obs: o})
+		return nil
+	}, builder.TokenSliCapacityDropped)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
 }
 
 // RegisterTokenSliComparisonsFoldedCallback sets callback for observable TokenSliComparisonsFolded metric.
@@ -181,6 +197,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
+	builder.TokenSliCapacityDropped, err = builder.meter.Int64ObservableCounter(
+		"otelcol_token_sli_capacity_dropped",
+		metric.WithDescription("Requests that `capacity` left out of load and limit. [Alpha]"),
+		metric.WithUnit("{request}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.TokenSliComparisonsFolded, err = builder.meter.Int64ObservableCounter(
 		"otelcol_token_sli_comparisons_folded",
 		metric.WithDescription("Requests of replicas that a comparison merged into one, because an arm exceeded 64 replicas or 4096 buckets of values. Each pair adds its own. [Alpha]"),

@@ -125,7 +125,11 @@ export interface LoadPoint {
   slos: {slo: string; good: number; bad: number; attainment: Maybe}[];
 }
 export interface LoadCurve { points: LoadPoint[]; slos: {slo: string; objective: number; largest_load: Maybe}[] }
-export interface Load { range: Range; slot_seconds: number; in_flight: LoadCurve; output_tokens_per_second: LoadCurve }
+export interface LoadCapacity {
+  slo: string; reason: 'too_few' | 'knee_not_seen' | 'mix_changed' | 'several_series' | null;
+  limit: {requests: number; output_tokens: number; prompt_tokens: number} | null; room: Maybe; stale: boolean;
+}
+export interface Load { range: Range; slot_seconds: number; in_flight: LoadCurve; output_tokens_per_second: LoadCurve; capacity: LoadCapacity[] }
 
 export interface Prompts {
   range: Range; cached_from: Maybe;

@@ -123,6 +123,7 @@ export class LineChart {
     const {ctx, bbox} = u;
     for (const {x} of this.marks) {
       const at = u.valToPos(x, 'x', true);
+      if (at < bbox.left || at > bbox.left + bbox.width) continue;
       ctx.save();
       ctx.strokeStyle = cssColor('--good');
       ctx.lineWidth = devicePixelRatio;

@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-import {type Load, type LoadCurve, type Now, type Percentile, type SLONow, read} from '../api';
+import {type Load, type LoadCapacity, type LoadCurve, type Now, type Percentile, type SLONow, read} from '../api';
 import {LineChart, type Line, type Mark, dashes} from '../charts/lines';
 import {segments} from '../controls';
 import {fill, h, pause, setText} from '../dom';
@@ -42,7 +42,7 @@ export class LoadSection implements Section {
     this.choice.update();
     const axis = this.axis === 'in_flight' ? 'requests in flight' : 'output tokens per second';
     const reached = this.curve?.slos.filter(slo => slo.largest_load !== null).map(slo => `${slo.slo} up to ${amount(slo.largest_load)}`) ?? [];
-    setText(this.text, `Percentiles by ${axis}, in slots of ${roundDuration(this.answer.slot_seconds)}.${reached.length > 0 ? ` Objectives met: ${reached.join(', ')}.` : ''}`);
+    setText(this.text, `Percentiles by ${axis}, in slots of ${roundDuration(this.answer.slot_seconds)}.${reached.length > 0 ? ` Objectives met: ${reached.join(', ')}.` : ''}${this.answer.capacity.map(capacity => ` ${room(capacity)}`).join('')}`);
     await this.draw();
   }
 
@@ -57,6 +57,10 @@ export class LoadSection implements Section {
       const at = marks.find(mark => mark.x === load);
       if (at) at.label += `, ${slo}`;
       else if (load !== null) marks.push({x: load, label: `${amount(load)} is the largest load that met ${slo}`});
+    }
+    const last = x.at(-1) ?? 0;
+    for (const {slo, limit} of this.axis === 'output_tokens_per_second' ? this.answer?.capacity ?? [] : []) {
+      if (limit) marks.push({x: limit.output_tokens, label: `${amount(limit.output_tokens)}${limit.output_tokens > last ? ', right of the chart,' : ''} is the limit of all replicas for ${slo}`});
     }
     for (const [i, indicator] of indicators.entries()) {
       const lines = curves.map(({name, ...rest}): Line => ({name, color: '--series-1', points: true, ...rest, values: curve.points.map(point => point[indicator]?.[name] ?? null)}));
@@ -86,6 +90,18 @@ export class LoadSection implements Section {
     setText(element, `load ${amount(point.from)} to ${amount(point.to)}: ${curves.map(({name}) => `${name} ${valueOf(indicator, point[indicator]?.[name])}`).join(', ')} · ${count(point.requests)} requests${slos}`);
   }
 }
+
+const unknown = {
+  too_few: 'too few requests met it, or none came lately',
+  knee_not_seen: 'no load has been too high yet',
+  mix_changed: 'prompts or answers became longer or shorter, and their limit is being learned',
+  several_series: 'filter by one model, service and operation',
+};
+
+/** Says how much more load the replicas can take now. */
+const room = ({slo, reason, room, stale}: LoadCapacity): string => reason === null
+  ? `Room for ${amount(room)} more requests/s within ${slo}${stale ? ', as learned over a day ago' : ''}.`
+  : `The limit for ${slo} is unknown: ${unknown[reason]}.`;
 
 /** Says which dash is which percentile. */
 export const percentileKeys = (shown: Percentile[] = ['p50', 'p95', 'p99']): string =>
