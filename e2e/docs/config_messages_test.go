@@ -104,7 +104,7 @@ func TestConfigMessages_NameKeyAndRemedy(t *testing.T) {
 			"max_streams, max_chunks_per_stream, max_event_bytes, max_memory_mib, max_stream_duration, max_queued_spans, liveness, storage"},
 		"unknown key of a route":       {"TAP", "routes: [{prefix: /a, upstrem: {}}]", "unknown key \"upstrem\" in `routes::0`; valid keys: prefix, upstream"},
 		"unknown key of token_latency": {"LATENCY", "slo: []", "unknown key \"slo\"; valid keys: timeline, detail, distribution, trust_annotations, stall_threshold, tpot_denominator, events, phases, join, roll_up, slos, fluidity, cold_start"},
-		"unknown key of the exporter":  {"EXPORTER", "quantile: [1]", "unknown key \"quantile\"; valid keys: " + httpServerKeys + ", allowed_hosts, max_share_per_client, " + seriesKeys + ", percentiles, windows, zero_for, classic_buckets, compare, page, history"},
+		"unknown key of the exporter":  {"EXPORTER", "quantile: [1]", "unknown key \"quantile\"; valid keys: " + httpServerKeys + ", allowed_hosts, max_share_per_client, " + seriesKeys + ", percentiles, windows, zero_for, classic_buckets, compare, capacity, page, history"},
 		"unknown key of the connector": {"CONNECTOR", "percentiles: [99]", "unknown key \"percentiles\"; valid keys: " + seriesKeys + ", metrics_flush_interval, temporality, event_attributes"},
 	}
 	for name, test := range tests {

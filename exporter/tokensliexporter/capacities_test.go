@@ -6,6 +6,7 @@ package tokensliexporter
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -63,9 +64,7 @@ func request(verdict string, more map[string]any) map[string]any {
 		"tokenpulse.vantage": "engine", "gen_ai.request.model": "m", "tokenpulse.slo." + verdict: []any{"tpot"},
 		"gen_ai.usage.output_tokens": 100, "gen_ai.usage.input_tokens": 1000, "gen_ai.usage.cache_read.input_tokens": 400,
 	}
-	for k, v := range more {
-		attributes[k] = v
-	}
+	maps.Copy(attributes, more)
 	return attributes
 }
 
