@@ -161,6 +161,23 @@ func TestGenerate_FastTrafficWithAQueueEndsAboutNow(t *testing.T) {
 	require.WithinDuration(t, now.Add(-time.Hour), time.Unix(0, receiver.Streams()[0].Start), time.Minute)
 }
 
+// The README has this limit.
+func TestGenerate_EnginesShowTheirLimit(t *testing.T) {
+	receiver := startReceiver(t)
+	out, err := run(t.Context(), strings.Fields("generate --engines 2 --requests 10 --fast --transport protobuf --endpoint "+receiver.Endpoint(send.Protobuf))...)
+	require.NoError(t, err)
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	_, shown, found := strings.Cut(string(readme), "\nEach of the engines")
+	require.True(t, found)
+	shown, _, found = strings.Cut(shown, "\n```")
+	require.True(t, found)
+	require.Contains(t, out, "Each of the engines"+shown)
+	for _, s := range receiver.Streams() {
+		require.Equal(t, "llama-3.3-70b", s.Attributes["gen_ai.request.model"])
+	}
+}
+
 func TestGenerate_StopEndsStreamsAsCancelled(t *testing.T) {
 	eachTransport(t, send.Transports, func(t *testing.T, transport send.Transport, receiver *fakeReceiver) {
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
@@ -198,6 +215,9 @@ func TestCommand_ErrorNamesFlagAndRemedy(t *testing.T) {
 		"model without a name":   {"generate --model =2", "has no name"},
 		"output without a limit": {"generate --output x", "--output x needs a limit; set --requests or --duration"},
 		"rate and concurrency":   {"generate --rate 1 --concurrency 1", "--rate and --concurrency exclude each other; set one of them, or --queue-limit too"},
+		"engines and a step":     {"generate --engines 1 --tpot 1s", "[engines tpot] were all set"},
+		"engines of two models":  {"generate --engines 1 --model a --model b", "--engines serve one model, not 2"},
+		"peak and concurrency":   {"generate --peak-rate 1 --concurrency 1", "--rate and --concurrency exclude each other"},
 		"negative queue":         {"generate --queue-limit -1", "--queue-limit is -1"},
 		"attribute without a =":  {"generate --attribute tenant", `--attribute "tenant" has no value; give key=value`},
 		"window without a unit":  {"watch --window 5", `invalid argument "5"`},

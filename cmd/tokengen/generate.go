@@ -6,6 +6,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"time"
@@ -44,6 +45,9 @@ func newGenerateCommand() *cobra.Command {
 	flags := command.Flags()
 	c := &g.config
 	flags.Float64Var(&c.Rate, "rate", 2, "mean `number` of requests started per second, at random times")
+	flags.Float64Var(&c.PeakRate, "peak-rate", 0, "the rate rises from --rate to this `number` and falls again, once per --period; 0 means a constant rate")
+	flags.DurationVar(&c.Period, "period", 4*time.Hour, "see --peak-rate")
+	flags.IntVar(&c.Engines, "engines", 0, "`number` of simulated engines that serve one model and have a known limit, which is shown; 0 means that times do not depend on load")
 	flags.IntVar(&c.Concurrency, "concurrency", 0, "`number` of requests in flight at any time; replaces --rate, unless --queue-limit is set")
 	flags.IntVar(&c.QueueLimit, "queue-limit", 0, "requests of --rate queue for one of --concurrency slots (default 8); a request that finds this `number` waiting fails; 0 means no queue")
 	flags.IntVar(&c.Requests, "requests", 0, "`number` of requests to send; 0 means no limit")
@@ -68,10 +72,19 @@ func newGenerateCommand() *cobra.Command {
 	flags.StringVar(&g.output, "output", "", "write the events to this `file` instead of sending them; tokengen replay can send it")
 	command.MarkFlagsMutuallyExclusive("output", "transport")
 	command.MarkFlagsMutuallyExclusive("output", "endpoint")
+	// Engines decide all times and which requests fail.
+	for _, flag := range []string{
+		"concurrency", "queue-limit", "prefill", "tpot", "cancel-ratio", "error-ratio", "incomplete-ratio", "stall-ratio", "bundle-ratio",
+	} {
+		command.MarkFlagsMutuallyExclusive("engines", flag)
+	}
 	return command
 }
 
 func (g *generate) run(command *cobra.Command) error {
+	if g.config.Engines > 0 && !command.Flags().Changed("model") {
+		g.models = defaultModels[:1]
+	}
 	for _, text := range g.models {
 		model, err := synthetic.ParseModel(text)
 		if err != nil {
@@ -84,7 +97,7 @@ func (g *generate) run(command *cobra.Command) error {
 			return err
 		}
 	}
-	if flags := command.Flags(); g.config.QueueLimit == 0 && flags.Changed("rate") && flags.Changed("concurrency") {
+	if flags := command.Flags(); g.config.QueueLimit == 0 && (flags.Changed("rate") || flags.Changed("peak-rate")) && flags.Changed("concurrency") {
 		return errors.New("--rate and --concurrency exclude each other; set one of them, or --queue-limit too")
 	}
 	if err := g.config.Validate(); err != nil {
@@ -92,6 +105,9 @@ func (g *generate) run(command *cobra.Command) error {
 	}
 	for g.config.Seed == 0 {
 		g.config.Seed = rand.Uint64()
+	}
+	if g.config.Engines > 0 {
+		printLimits(command.ErrOrStderr(), g.config)
 	}
 	if g.output != "" {
 		return g.record(command)
@@ -110,7 +126,7 @@ func (g *generate) plannedDuration() time.Duration {
 	case g.config.Duration > 0:
 		return g.config.Duration
 	case !g.config.Closed():
-		return time.Duration(float64(g.config.Requests) / g.config.Rate * float64(time.Second))
+		return time.Duration(float64(g.config.Requests) / g.config.MeanRate() * float64(time.Second))
 	default:
 		return 0
 	}
@@ -128,4 +144,16 @@ func (g *generate) record(command *cobra.Command) error {
 	g.config.Begin = recordingBegin.UnixNano()
 	player := &play.Player{Sender: send.NewFile(file), Stats: &send.Stats{}, Live: true}
 	return player.Play(command.Context(), synthetic.New(g.config).Streams)
+}
+
+// printLimits says what load the engines can take.
+func printLimits(out io.Writer, config synthetic.Config) {
+	fmt.Fprintf(out, "Each of the engines keeps TTFT within %v and TPOT within %v, at a constant load up to\n", synthetic.LimitTTFT, synthetic.LimitTPOT)
+	for _, objective := range []float64{0.9, 0.95, 0.99} {
+		load := "unknown"
+		if limit, ok := config.Limit(objective); ok {
+			load = fmt.Sprintf("%.2f requests/s, %.0f output tokens/s, %.0f prompt tokens/s not cached", limit.Requests, limit.Output, limit.Prompt)
+		}
+		fmt.Fprintf(out, "  for %g%% of requests: %s\n", 100*objective, load)
+	}
 }

@@ -4,6 +4,7 @@
 package synthetic
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -20,20 +21,32 @@ func newArrivals(config Config, random *rand.Rand) arrivals {
 	if config.Closed() {
 		return make(users, config.Concurrency)
 	}
-	return &poisson{random: random, mean: float64(time.Second) / config.Rate}
+	return &poisson{random: random, config: config}
 }
 
-// poisson plans independent requests: the times between their starts are exponential.
+// poisson plans independent requests: with a constant rate, the times between their starts are exponential.
 type poisson struct {
 	random *rand.Rand
-	mean   float64 // nanoseconds
+	config Config
 	at     time.Duration
 }
 
 func (p *poisson) next() time.Duration {
 	at := p.at
-	p.at += time.Duration(p.random.ExpFloat64() * p.mean)
-	return at
+	highest := max(p.config.Rate, p.config.PeakRate)
+	mean := float64(time.Second) / highest
+	for {
+		p.at += time.Duration(p.random.ExpFloat64() * mean)
+		// Of requests at the highest rate, some are left out.
+		if p.config.PeakRate == 0 || p.random.Float64()*highest < p.config.rate(p.at) {
+			return at
+		}
+	}
+}
+
+// rate is the rate at an offset from Begin: a sine with the period between Rate and PeakRate, beginning at Rate.
+func (c *Config) rate(at time.Duration) float64 {
+	return c.Rate + (c.PeakRate-c.Rate)*(1-math.Cos(2*math.Pi*float64(at)/float64(c.Period)))/2
 }
 
 func (p *poisson) ended(time.Duration) {}

@@ -24,6 +24,13 @@ type Config struct {
 	// Rate is the mean number of requests that start per second (a Poisson process).
 	// It is ignored if Concurrency is set and QueueLimit is not.
 	Rate float64
+	// PeakRate makes the rate rise from Rate to it and fall again, once per Period. 0 means
+	// a constant rate.
+	PeakRate float64
+	Period   time.Duration
+	// Engines is the number of simulated engines that serve the requests of Rate: see
+	// replicas.go. 0 means that times do not depend on other requests.
+	Engines int
 	// Concurrency is the number of requests in flight: the next one starts when one
 	// ends.
 	Concurrency int
@@ -58,6 +65,14 @@ type Config struct {
 
 // Closed reports whether a request starts when another one ends.
 func (c *Config) Closed() bool { return c.Concurrency > 0 && c.QueueLimit == 0 }
+
+// MeanRate returns the mean of the rate over a period.
+func (c *Config) MeanRate() float64 {
+	if c.PeakRate == 0 {
+		return c.Rate
+	}
+	return (c.Rate + c.PeakRate) / 2
+}
 
 // Attribute is a key with the values that streams can have.
 type Attribute struct {
@@ -127,6 +142,12 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("--queue-limit is %d; give a positive number, or 0 for no queue", c.QueueLimit)
 	case !c.Closed() && !(c.Rate > 0 && c.Rate <= 1e6):
 		return fmt.Errorf("--rate is %g; give a number above 0 and at most 1000000", c.Rate)
+	case c.PeakRate != 0 && !(c.PeakRate > 0 && c.PeakRate <= 1e6):
+		return fmt.Errorf("--peak-rate is %g; give a number above 0 and at most 1000000, or 0 for a constant --rate", c.PeakRate)
+	case c.PeakRate != 0 && c.Period <= 0:
+		return fmt.Errorf("--period is %s; give a positive duration", c.Period)
+	case c.Engines < 0 || c.Engines > maxEngines:
+		return fmt.Errorf("--engines is %d; give a number up to %d, or 0 for times that do not depend on load", c.Engines, maxEngines)
 	case c.Requests < 0:
 		return fmt.Errorf("--requests is %d; give a positive number, or 0 for no limit", c.Requests)
 	case c.Duration < 0:
@@ -137,6 +158,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("--tpot is %s; give a duration above 0 and at most 1m", c.TPOT)
 	case len(c.Models) == 0:
 		return errors.New("--model is missing; give at least one model")
+	case c.Engines > 0 && len(c.Models) > 1:
+		return fmt.Errorf("--engines serve one model, not %d; give one --model", len(c.Models))
 	}
 	return nil
 }

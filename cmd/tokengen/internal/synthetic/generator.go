@@ -38,11 +38,11 @@ func New(config Config) *Generator {
 
 // Streams yields the streams in the order of their starts.
 func (g *Generator) Streams(yield func(*stream.Stream) bool) {
-	for count := 0; g.config.Requests == 0 || count < g.config.Requests; count++ {
-		start := g.arrivals.next()
-		if g.config.Duration > 0 && start >= g.config.Duration {
-			return
-		}
+	if g.config.Engines > 0 {
+		newReplicas(g).streams(yield)
+		return
+	}
+	for start := range g.starts {
 		s := g.stream(start)
 		if g.queue != nil {
 			g.queue.ended(time.Duration(s.LastTime() - g.config.Begin))
@@ -54,51 +54,82 @@ func (g *Generator) Streams(yield func(*stream.Stream) bool) {
 	}
 }
 
+// starts yields when streams start, as offsets from Config.Begin.
+func (g *Generator) starts(yield func(time.Duration) bool) {
+	for count := 0; g.config.Requests == 0 || count < g.config.Requests; count++ {
+		start := g.arrivals.next()
+		if g.config.Duration > 0 && start >= g.config.Duration || !yield(start) {
+			return
+		}
+	}
+}
+
 // stream generates one stream that starts at an offset from Config.Begin.
 func (g *Generator) stream(start time.Duration) *stream.Stream {
+	s, r := g.request(start)
+	scheduled := start + queueTime(g.random)
+	if g.queue != nil {
+		free, ok := g.queue.enter(start)
+		if !ok {
+			refuse(s)
+			return s
+		}
+		scheduled = max(scheduled, free)
+	}
+	s.Scheduled = g.at(scheduled)
+	first := scheduled + r.model.divide(prefillTime(g.random, g.config.Prefill, r.input))
+
+	plan := g.plan(r.output)
+	s.Chunks = g.chunks(first, r.model, plan)
+	g.finish(s, r, plan, g.cachedInput(r.input))
+	g.cutOff(s)
+	return s
+}
+
+// request is what is asked of a model.
+type request struct {
+	model         Model
+	input, output int // tokens
+}
+
+// request generates a stream without its times.
+func (g *Generator) request(start time.Duration) (*stream.Stream, request) {
 	random := g.random
-	model := g.config.Models[random.IntN(len(g.config.Models))]
+	r := request{model: g.config.Models[random.IntN(len(g.config.Models))]}
 	s := &stream.Stream{
 		ID:       fmt.Sprintf("%016x%016x", random.Uint64(), random.Uint64()),
 		Resource: g.resource,
 		Attributes: stream.Attributes{
 			names.GenAIOperationName: "chat",
 			names.GenAIProviderName:  g.config.Provider,
-			names.GenAIRequestModel:  model.Name,
+			names.GenAIRequestModel:  r.model.Name,
 		},
 		Start: g.at(start),
 	}
-	input := tokenCount(random, inputMedian, inputSigma, inputMax)
-	output := tokenCount(random, outputMedian, outputSigma, outputMax)
+	r.input = tokenCount(random, inputMedian, inputSigma, inputMax)
+	r.output = tokenCount(random, outputMedian, outputSigma, outputMax)
 	for _, a := range g.config.Attributes {
 		s.Attributes[a.Key] = a.Values[random.IntN(len(a.Values))]
 	}
-	scheduled := start + queueTime(random)
-	if g.queue != nil {
-		free, ok := g.queue.enter(start)
-		if !ok {
-			s.End = &stream.End{Time: s.Start + int64(finish), Error: "queue full"}
-			return s
-		}
-		scheduled = max(scheduled, free)
-	}
-	s.Scheduled = g.at(scheduled)
-	first := scheduled + model.divide(prefillTime(random, g.config.Prefill, input))
+	return s, r
+}
 
-	plan := g.plan(output)
-	s.Chunks = g.chunks(first, model, plan)
-	cached := g.cachedInput(input)
+// finish ends a stream whose chunks are complete. cached is the number of input tokens from the prefix cache.
+func (g *Generator) finish(s *stream.Stream, r request, plan channelPlan, cached int) {
 	s.End = &stream.End{
 		Time:         s.Chunks[len(s.Chunks)-1].Time + int64(finish),
 		FinishReason: plan.finishReason(),
 		Usage: &stream.Usage{
-			InputTokens: new(uint64(input)), OutputTokens: new(uint64(plan.total())),
+			InputTokens: new(uint64(r.input)), OutputTokens: new(uint64(plan.total())),
 			ReasoningTokens: new(uint64(plan.reasoning)), CachedInputTokens: new(uint64(cached)),
-			CacheWriteInputTokens: new(uint64(input*3/4 - cached)), // of the prefix, if the cache does not have it
+			CacheWriteInputTokens: new(uint64(r.input*3/4 - cached)), // of the prefix, if the cache does not have it
 		},
 	}
-	g.cutOff(s)
-	return s
+}
+
+// refuse ends a stream that finds the queue full.
+func refuse(s *stream.Stream) {
+	s.End = &stream.End{Time: s.Start + int64(finish), Error: "queue full"}
 }
 
 // at returns the Unix time at an offset from Config.Begin. Offsets are truncated to

@@ -335,6 +335,10 @@ func TestValidate_ErrorNamesFlagAndRemedy(t *testing.T) {
 		"negative duration":      {func(c *Config) { c.Duration = -time.Second }, "--duration is -1s; give a positive duration, or 0 for no limit"},
 		"prefill of zero":        {func(c *Config) { c.Prefill = 0 }, "--prefill is 0s; give a duration above 0 and at most 1h"},
 		"time per token of zero": {func(c *Config) { c.TPOT = 0 }, "--tpot is 0s; give a duration above 0 and at most 1m"},
+		"peak rate below zero":   {func(c *Config) { c.PeakRate = -1 }, "--peak-rate is -1; give a number above 0 and at most 1000000, or 0 for a constant --rate"},
+		"period of zero":         {func(c *Config) { c.PeakRate = 20 }, "--period is 0s; give a positive duration"},
+		"too many engines":       {func(c *Config) { c.Engines = 1001 }, "--engines is 1001; give a number up to 1000, or 0 for times that do not depend on load"},
+		"two models":             {func(c *Config) { c.Engines, c.Models = 1, []Model{{"a", 1}, {"b", 1}} }, "--engines serve one model, not 2; give one --model"},
 		"no model":               {func(c *Config) { c.Models = nil }, "--model is missing; give at least one model"},
 	}
 	for name, test := range tests {
