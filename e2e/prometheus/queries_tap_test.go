@@ -36,6 +36,10 @@ const (
 	headersOfQueries = "attributes_from_headers: {x-tenant-id: tenant.id, x-service-version: service.version}"
 
 	healthyGap, slowGap = 2 * time.Millisecond, 120 * time.Millisecond
+
+	// The first requests of an engine take longer. tapIdle is short enough to wait for, and long enough to be busy in
+	// each step on a machine that is.
+	tapCold, tapLoading, tapIdle = 10, 60 * time.Millisecond, 5 * time.Second
 )
 
 // moreForTap extends examples/tap.yaml: a route per engine.
@@ -45,7 +49,9 @@ receivers:
     %s
     routes: [%s]
 processors:
-  token_latency: {stall_threshold: 100ms}
+  token_latency:
+    stall_threshold: 100ms
+    cold_start: {requests: %d, duration: 0, idle: %s}
 `
 
 // tapRequest is a request through the tap, with the times that its client and its engine took.
@@ -54,7 +60,8 @@ type tapRequest struct {
 	number, step, engine   int
 	model, tenant, version string
 	gap                    time.Duration
-	whole, refused         bool // an answer in one piece, or status 503
+	loading                time.Duration // before the answer
+	whole, refused         bool          // an answer in one piece, or status 503
 
 	asked, ended    time.Time // client
 	begun, finished time.Time // engine
@@ -89,7 +96,7 @@ func (r *tapRequest) duration() promserver.Bounds {
 // answer writes the answer of an engine: three chunks of one token.
 func (r *tapRequest) answer(w http.ResponseWriter) {
 	r.begun = time.Now()
-	time.Sleep(healthyGap)
+	time.Sleep(healthyGap + r.loading)
 	switch {
 	case r.refused:
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -195,15 +202,23 @@ func recordTap(t *testing.T, recorded *recording) map[string]answerCheck {
 	tap, folder := collector.FreeAddress(t), t.TempDir()
 	collector.Setenv(t, "TAP_ENDPOINT", tap)
 	c := collector.Start(t, collector.Example(t, "tap.yaml"), "--config", collector.WriteFile(t, folder, "labels.yaml", labelsOfQueries(t)),
-		"--config", collector.WriteFile(t, folder, "tap.yaml", fmt.Sprintf(moreForTap, headersOfQueries, strings.Join(routes, ", "))))
+		"--config", collector.WriteFile(t, folder, "tap.yaml", fmt.Sprintf(moreForTap, headersOfQueries, strings.Join(routes, ", "), tapCold, tapIdle)))
+
+	// The Collector knows which engines are cold only after this time.
+	began := time.Now()
+	time.Sleep(tapIdle)
 
 	begin := beginOfPast()
 	var all []*tapRequest
+	asked := map[int]int{} // requests by engine
 	steps := int(incidentLength / scrapeStep)
 	for step := 1; step <= steps; step++ {
 		var wait sync.WaitGroup
 		for _, r := range tapRequestsOf(step) {
 			r.step, r.number = step, len(all)
+			if asked[r.engine]++; asked[r.engine] <= tapCold {
+				r.loading = tapLoading
+			}
 			all = append(all, r)
 			known.Store(strconv.Itoa(r.number), r)
 			wait.Go(func() {
@@ -216,7 +231,26 @@ func recordTap(t *testing.T, recorded *recording) map[string]answerCheck {
 		recorded.add(exposition.WaitForRequests(t, c, len(all)), begin.Add(time.Duration(step)*scrapeStep))
 	}
 	recorded.openStreams(hangThroughTap(t, c, tap), begin)
-	return tapChecks(begin, all, ports)
+	return tapChecks(begin, all, coldOnTap(all, began), ports)
+}
+
+// coldOnTap recounts which requests are cold, by their numbers.
+func coldOnTap(all []*tapRequest, began time.Time) map[int]bool {
+	cold, byEngine := map[int]bool{}, map[int][]*tapRequest{}
+	for _, r := range all {
+		byEngine[r.engine] = append(byEngine[r.engine], r)
+	}
+	for _, served := range byEngine {
+		slices.SortFunc(served, func(a, b *tapRequest) int { return a.ended.Compare(b.ended) })
+		var open []reference.Interval
+		for _, r := range served {
+			open = append(open, reference.Interval{Start: r.asked, End: r.ended})
+		}
+		for i, is := range reference.ColdStarts(open, began, tapCold, 0, tapIdle) {
+			cold[served[i].number] = is
+		}
+	}
+	return cold
 }
 
 // hangThroughTap opens streams to two engines that hang, and returns the scrape that shows it.
@@ -232,7 +266,7 @@ func hangThroughTap(t *testing.T, c *collector.Collector, tap string) map[string
 }
 
 // tapChecks returns what the page's queries answer about requests through the tap.
-func tapChecks(begin time.Time, all []*tapRequest, ports []string) map[string]answerCheck {
+func tapChecks(begin time.Time, all []*tapRequest, cold map[int]bool, ports []string) map[string]answerCheck {
 	const long, small, service = "gen_ai_request_model=" + longModel, "gen_ai_request_model=llama-3-8b", " service_name=unknown_service"
 	const perStep, slowPerStep = 8*2 + 1., 1. // requests to longModel
 	const perToken = "tokenpulse_time_per_output_token_seconds"
@@ -253,6 +287,24 @@ func tapChecks(begin time.Time, all []*tapRequest, ports []string) map[string]an
 		now := during(long, end)
 		each, n := meanOf(now, (*tapRequest).duration), float64(len(now))/(window*scrapeStep).Seconds()
 		return promserver.Bounds{Low: each.Low * n, High: each.High * n}
+	}
+
+	// counted returns the requests to longModel after a step, until another, that are cold or not. Those of the first
+	// scrape of their counter have no rate.
+	counted := func(isCold bool, after, until int) (some []*tapRequest) {
+		first := map[int]int{} // steps by engine
+		for _, r := range all {
+			if r.model != longModel || cold[r.number] != isCold {
+				continue
+			}
+			if first[r.engine] == 0 {
+				first[r.engine] = r.step
+			}
+			if r.step > max(after, first[r.engine]) && r.step <= until {
+				some = append(some, r)
+			}
+		}
+		return some
 	}
 
 	// ask asks about longModel.
@@ -307,15 +359,21 @@ func tapChecks(begin time.Time, all []*tapRequest, ports []string) map[string]an
 		},
 		"How slow by prompt length and cache hit": func(t *testing.T, p *promserver.Server, query string) {
 			// The engines report no usage.
-			var low, high []float64
-			for _, r := range during(long, end) {
-				low, high = append(low, r.prefill().Low), append(high, r.prefill().High)
-			}
-			slices.Sort(low)
-			slices.Sort(high)
 			got := ask(t, p, query)
 			require.Len(t, got, 1)
-			p.RequireQuantile(t, "tokenpulse_time_to_first_token_seconds", promserver.Bounds{Low: reference.NearestRank(low, 0.95), High: reference.NearestRank(high, 0.95)}, got["cached_share=unknown prompt_tokens=unknown"])
+			requireFirstToken(t, p, during(long, end), got["cached_share=unknown prompt_tokens=unknown"])
+		},
+		"How slow is a cold start": func(t *testing.T, p *promserver.Server, query string) {
+			const until = 10 // engine 9 has one request in each step
+			got := answersAt(t, p, about(query), begin.Add(until*scrapeStep+time.Second)).of("gateway")
+			require.Len(t, got, 1)
+			requireFirstToken(t, p, counted(true, 0, until), got[""])
+		},
+		"Without cold starts": func(t *testing.T, p *promserver.Server, query string) {
+			const until = 8 // a quarter of the requests of that window are cold
+			got := answersAt(t, p, about(query), begin.Add(until*scrapeStep+time.Second)).of("gateway")
+			require.Len(t, got, 1)
+			requireFirstToken(t, p, counted(false, until-window, until), got[""])
 		},
 		"Slow or failing": func(t *testing.T, p *promserver.Server, query string) {
 			ask(t, p, query).require(t, map[string]float64{long + " outcome=success": 1, small + " outcome=success": 0.8, small + " outcome=error": 0.2})
@@ -421,6 +479,18 @@ func tapChecks(begin time.Time, all []*tapRequest, ports []string) map[string]an
 			}
 		},
 	}
+}
+
+// requireFirstToken fails unless an answer is the 95th percentile of the time to first token of requests.
+func requireFirstToken(t *testing.T, p *promserver.Server, requests []*tapRequest, got float64) {
+	t.Helper()
+	var low, high []float64
+	for _, r := range requests {
+		low, high = append(low, r.prefill().Low), append(high, r.prefill().High)
+	}
+	slices.Sort(low)
+	slices.Sort(high)
+	p.RequireQuantile(t, "tokenpulse_time_to_first_token_seconds", promserver.Bounds{Low: reference.NearestRank(low, 0.95), High: reference.NearestRank(high, 0.95)}, got)
 }
 
 // meanOf returns the bounds of the mean of a number over requests.

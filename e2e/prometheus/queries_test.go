@@ -63,6 +63,7 @@ const moreForQueries = `
 processors:
   token_latency:
     join: true
+    cold_start: {}
     slos: [{name: chat-tpot, indicator: time_per_output_token, threshold: 100ms, match: {tokenpulse.vantage: client}}]
 exporters:
   token_sli:
@@ -142,6 +143,19 @@ func recordIncident(t *testing.T, recorded *recording) map[string]answerCheck {
 			require.Len(t, got, 1)
 			p.RequireQuantile(t, "tokenpulse_time_to_first_token_seconds", promserver.Exactly(beforeToken.Seconds()), got["cached_share=0.1-0.5 prompt_tokens=1000-8000"])
 		},
+		"How slow is a cold start": func(t *testing.T, p *promserver.Server, query string) {
+			// They are less than a twentieth of the requests of that hour.
+			got := answersAt(t, p, query, begin.Add(50*time.Minute+time.Second)).of("client")
+			require.Len(t, got, 1)
+			p.RequireQuantile(t, "tokenpulse_time_to_first_token_seconds", promserver.Exactly((beforeToken + loading).Seconds()), got[""])
+			require.Empty(t, at(t, p, query), "over an hour ago")
+		},
+		"Without cold starts": func(t *testing.T, p *promserver.Server, query string) {
+			// They are more than a twentieth of the requests of those minutes.
+			got := answersAt(t, p, query, begin.Add(5*time.Minute+time.Second)).of("client")
+			require.Len(t, got, 1)
+			p.RequireQuantile(t, "tokenpulse_time_to_first_token_seconds", promserver.Exactly(beforeToken.Seconds()), got[""])
+		},
 		"Slow or failing": func(t *testing.T, p *promserver.Server, query string) {
 			at(t, p, query).require(t, map[string]float64{
 				"gen_ai_request_model=llama-3-70b outcome=success": 1,
@@ -196,9 +210,9 @@ func recordIncident(t *testing.T, recorded *recording) map[string]answerCheck {
 			// Half of the requests decode 10 s instead of 2 s, and are 0.5 s instead of 0.1 s
 			// on their way to the engine, which prefills in what is left before the token.
 			at(t, p, query).require(t, map[string]float64{"phase=queue": 0, "phase=prefill": -0.2, "phase=decode": 4, "phase=network": 0.2})
-			// 20 minutes after the beginning, no request is an hour old. Until then, nothing changed.
+			// 20 minutes after the beginning, no request is an hour old. Until then, engines got warm.
 			answersAt(t, p, query, begin.Add(20*time.Minute+time.Second)).of("client").
-				require(t, map[string]float64{"phase=queue": 0, "phase=prefill": 0, "phase=decode": 0, "phase=network": 0})
+				require(t, growthOfPhases(requests, "llama-3-70b", 16*time.Minute, 20*time.Minute))
 			// When the version was tried, half of the requests had 10 s of decode instead of 2 s for 6
 			// minutes: a mean of 6 s. Before these, the last hour has 46 minutes with 2 s.
 			young := answersAt(t, p, query, begin.Add(triedUntil+time.Second)).of("client")
@@ -461,6 +475,37 @@ func labelText(labels map[string]string) string {
 	return strings.Join(pairs, " ")
 }
 
+// growthOfPhases returns by how many seconds the mean of each phase grew: of the requests to a model that end after a time, over
+// those of all requests that end until then. What the first scrape of a counter has is no growth of it.
+func growthOfPhases(requests []llmRequest, model string, after, until time.Duration) map[string]float64 {
+	first := map[bool]time.Duration{}
+	for _, r := range requests { // in the order of their end
+		if _, counted := first[r.cold()]; !counted && r.model == model {
+			first[r.cold()] = (r.end() + scrapeStep - 1).Truncate(scrapeStep)
+		}
+	}
+	mean := func(after time.Duration) map[string]float64 {
+		sums, n := map[string]float64{}, 0.
+		for _, r := range requests {
+			if r.model == model && r.end() > max(after, first[r.cold()]) && r.end() <= until {
+				n++
+				for phase, took := range r.phases() {
+					sums[phase] += took.Seconds()
+				}
+			}
+		}
+		for phase := range sums {
+			sums[phase] /= n
+		}
+		return sums
+	}
+	growth, earlier := mean(after), mean(0)
+	for phase := range growth {
+		growth[phase] -= earlier[phase]
+	}
+	return growth
+}
+
 // beginOfPast is when recorded traffic begins. No scrape of its steps is at a whole minute, where
 // versions of Prometheus differ in what a window holds.
 func beginOfPast() time.Time {
@@ -479,14 +524,15 @@ func (r *recording) openStreams(scraped map[string]*dto.MetricFamily, begin time
 	r.last = last
 }
 
-// requests sends requests to the Collector in the order in which they end, and records its
-// scrape after each step.
+// requests sends requests to the Collector in the order in which they end, and records its scrape after each step. The requests say
+// that they begin when the Collector has run for long enough to know which engines are cold, so after now.
 func (r *recording) requests(t *testing.T, c *collector.Collector, begin time.Time, requests []llmRequest) {
 	t.Helper()
+	sent := time.Now().Add(coldIdle).Add(time.Second)
 	for step := scrapeStep; step <= incidentLength; step += scrapeStep {
 		var events strings.Builder
 		for len(requests) > 0 && requests[0].end() <= step {
-			requests[0].write(&events, begin)
+			requests[0].write(&events, sent)
 			requests = requests[1:]
 		}
 		c.Post(t, "application/x-ndjson", strings.NewReader(events.String()))

@@ -22,9 +22,14 @@ const (
 	// triedFrom is when it got that version before. It was rolled back.
 	triedFrom, triedUntil = 46 * time.Minute, 52 * time.Minute
 
+	// coldUntil is how long engines are cold at first, coldIdle how long a Collector has to run to say so: by default.
+	coldUntil, coldIdle = 2 * time.Minute, 15 * time.Minute
+
 	queued = 500 * time.Millisecond
 	// beforeToken is the time of queue, prefill and network.
 	beforeToken = 2 * time.Second
+	// loading is what a cold engine takes before its prefill.
+	loading = 6 * time.Second
 )
 
 // lane sends requests one after the other: one is in flight at any time.
@@ -58,7 +63,7 @@ func inFlight(model string, at time.Duration) float64 {
 }
 
 // llmRequest is a request of a lane, at a time since the beginning of the traffic. All take
-// beforeToken, then 40 tokens after the first in four chunks. Answers of one token, and
+// toFirst, then 40 tokens after the first in four chunks. Answers of one token, and
 // failures without a token, take as long. The network delays the request on its way to the
 // engine.
 type llmRequest struct {
@@ -70,9 +75,24 @@ type llmRequest struct {
 	oneToken                 bool
 }
 
-func (r llmRequest) end() time.Duration { return r.start + beforeToken + 40*r.perToken }
+func (r llmRequest) end() time.Duration { return r.start + r.toFirst() + 40*r.perToken }
 func (r llmRequest) traceID() string    { return fmt.Sprintf("%032x", r.number+1) }
 func (r llmRequest) slow() bool         { return r.perToken > 100*time.Millisecond }
+func (r llmRequest) cold() bool         { return r.start < coldUntil }
+
+func (r llmRequest) toFirst() time.Duration {
+	if r.cold() {
+		return beforeToken + loading
+	}
+	return beforeToken
+}
+
+// phases are those of the client, with those of the engine.
+func (r llmRequest) phases() map[string]time.Duration {
+	return map[string]time.Duration{
+		"phase=queue": queued, "phase=network": r.network, "phase=prefill": r.toFirst() - queued - r.network, "phase=decode": 40 * r.perToken,
+	}
+}
 
 // requestsOf returns the requests of lanes by their end. The last ones may end later
 // than their lane.
@@ -117,7 +137,7 @@ func (r llmRequest) write(to io.Writer, begin time.Time) {
 			observer.write("end", r.end(), fmt.Sprintf(`,"error":"failed","attributes":{"error.type":%q}`, r.failure))
 			continue
 		}
-		first := r.start + beforeToken
+		first := r.start + r.toFirst()
 		observer.write("chunk", first, "")
 		for i := 1; i <= 4 && !r.oneToken; i++ {
 			observer.write("chunk", first+time.Duration(10*i)*r.perToken, `,"tokens":10`)

@@ -145,7 +145,7 @@ func (p *Server) ExemplarTraces(t *testing.T, query string) []string {
 	}
 	p.Ask(t, "query_exemplars", url.Values{
 		"query": {query},
-		"start": {"1"}, "end": {strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10)},
+		"start": {"1"}, "end": {strconv.FormatInt(time.Now().Add(24*time.Hour).Unix(), 10)},
 	}, &answer)
 	var traces []string
 	for _, series := range answer.Data {
