@@ -118,7 +118,7 @@ var captures = []struct {
 				frame: "role", late: true,
 				recorded: func(_ *testing.T, span sentSpan) time.Duration { return span.after(span.Events[0].Time) },
 				attributes: slices.Concat(ofFirstToken, []string{
-					"cached_input.share", "chunk.count", "token_count.mismatch", "inter_token_latency.sketch",
+					"cached_input.share", "chunk.count", "token_count.mismatch", "unmeasured", "inter_token_latency.sketch",
 					"inter_token_latency.mean", "inter_token_latency.p50", "inter_token_latency.p95",
 					"inter_token_latency.p99", "inter_token_latency.max",
 					"inter_chunk_latency.mean", "inter_chunk_latency.p50", "inter_chunk_latency.p95",

@@ -197,8 +197,9 @@ var plainHistograms = map[string]string{
 }
 
 const (
-	interTokenHistogram = "tokenpulse_inter_token_latency_seconds"
-	interChunkHistogram = "tokenpulse_inter_chunk_latency_seconds"
+	interTokenHistogram  = "tokenpulse_inter_token_latency_seconds"
+	interChunkHistogram  = "tokenpulse_inter_chunk_latency_seconds"
+	chunkTokensHistogram = "tokenpulse_tokens_per_chunk"
 )
 
 func addUpPlainly(streams []*plainStream) map[string]*plainSeries {
@@ -224,6 +225,7 @@ func addUpPlainly(streams []*plainStream) map[string]*plainSeries {
 		}
 		add(interTokenHistogram, answer.InterToken...)
 		add(interChunkHistogram, answer.InterChunk...)
+		add(chunkTokensHistogram, answer.ChunkTokens...)
 		series.requests[answer.Outcome]++
 		output := s.Usage.Output // as reported, though reasoning above it changes TPOT
 		if output < 0 {
@@ -293,7 +295,7 @@ func requirePlainMetrics(t *testing.T, streams []*plainStream, families map[stri
 // isPlainSketch reports whether a histogram has several values per request, which
 // arrive as a sketch.
 func isPlainSketch(histogram string) bool {
-	return histogram == interTokenHistogram || histogram == interChunkHistogram
+	return histogram == interTokenHistogram || histogram == interChunkHistogram || histogram == chunkTokensHistogram
 }
 
 func percentileFamily(family string) string {
@@ -302,7 +304,7 @@ func percentileFamily(family string) string {
 			return before + "_percentile" + unit
 		}
 	}
-	return family
+	return family + "_percentile"
 }
 
 // bucketWidth is the relative width of a sketch's bucket.

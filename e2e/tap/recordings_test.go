@@ -30,7 +30,9 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/e2e/internal/collector"
 	"github.com/tokenpulse/tokenpulse/e2e/internal/otlpfile"
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/sketch"
 	"github.com/tokenpulse/tokenpulse/internal/testenv/recorded"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
@@ -408,11 +410,40 @@ func (r *tapReplay) requireReported(t *testing.T, span ptrace.Span) {
 	require.Equal(t, output, optionalInt(attributes, "gen_ai.usage.output_tokens"), "output")
 }
 
-// requireDerived requires that token_latency read the times.
+// countedTokens holds the recordings whose chunks each say how many tokens they have, by a running total or by probabilities. The
+// numbers are those of the usage, without reasoning and the token that ends the answer.
+var countedTokens = map[string]float64{
+	"bedrock_invoke/llama2.bin":               60,
+	"gemini/code_execution.sse":               221 - 95,
+	"gemini/gemini3_signature_only_chunk.sse": 325 - 302,
+	"gemini/no_content_parts.sse":             1370 - 1290, // of an image
+	"mistral/tool_call_whole.sse":             23,
+	"openai_chat/logprobs_content.sse":        2,
+	"openai_responses/logprobs.sse":           10 - 1,
+	"other/watsonx_event_message_ids.sse":     11 - 1,
+}
+
+// requireDerived requires that token_latency read the times, and the tokens of chunks where they are known.
 func (r *tapReplay) requireDerived(t *testing.T, span ptrace.Span) {
 	t.Helper()
 	_, ok := span.Attributes().Get("tokenpulse.time_to_first_token")
-	require.Equal(t, r.answer.TokenChunks > 0 && r.answer.ChunkUnit != "json_document", ok, "time to first token")
+	timed := r.answer.TokenChunks > 0 && r.answer.ChunkUnit != "json_document"
+	require.Equal(t, timed, ok, "time to first token")
+
+	var tokens sketch.Sketch
+	if encoded, ok := span.Attributes().Get("tokenpulse.tokens_per_chunk.sketch"); ok {
+		require.NoError(t, tokens.MergeBinary(encoded.Bytes().AsRaw()))
+	}
+	want, counted := countedTokens[r.answer.File]
+	require.InDelta(t, want, tokens.Sum(), 0, "tokens of chunks")
+	if counted {
+		require.EqualValues(t, r.answer.TokenChunks, tokens.Count())
+	}
+	explained := false
+	if unmeasured, ok := attributes.Listed(span.Attributes(), names.Unmeasured); ok {
+		explained = slices.Contains(unmeasured.AsRaw(), any("tokens_per_chunk=not_reported"))
+	}
+	require.Equal(t, timed && !counted, explained, "why the tokens of chunks are missing")
 }
 
 func optionalText(attributes pcommon.Map, name string) string {

@@ -37,6 +37,7 @@ func TestScrape_HasEveryMetricAndLabel(t *testing.T) {
 		"tokenpulse_request_token_rate_per_second":      38,
 		"tokenpulse_prefill_token_rate_per_second":      90,
 		"tokenpulse_trace_time_to_answer_seconds":       3,
+		"tokenpulse_tokens_per_chunk":                   75,
 	}
 	counters := map[string]float64{
 		"tokenpulse_requests_total outcome=success":     1,
@@ -104,7 +105,7 @@ func percentileOf(histogram string) string {
 			return name + "_percentile" + unit
 		}
 	}
-	return histogram
+	return histogram + "_percentile"
 }
 
 func TestScrape_NegotiatesTheFormat(t *testing.T) {

@@ -246,6 +246,7 @@ func everything() map[string]any {
 		"tokenpulse.inter_token_latency.sketch":  encoded(0.02, 0.02, 0.7),
 		"tokenpulse.inter_chunk_latency.max":     0.75,
 		"tokenpulse.inter_chunk_latency.sketch":  encoded(0.04, 0.75),
+		"tokenpulse.tokens_per_chunk.sketch":     encoded(1, 4, 70),
 		"tokenpulse.stall.count":                 1,
 		"tokenpulse.stall.duration":              0.75,
 		"tokenpulse.speculative.accepted_tokens": 9,

@@ -38,7 +38,7 @@ func newProducer(t testing.TB, change func(*publish.Config)) *producer {
 	config.Shared.Metrics = map[string]keeper.Metric{}
 	for _, off := range []string{
 		"tokenpulse.time_to_first_output_token", "tokenpulse.inter_chunk_latency", "tokenpulse.output_token_rate", "tokenpulse.request_token_rate",
-		"tokenpulse.prefill_token_rate",
+		"tokenpulse.prefill_token_rate", "tokenpulse.tokens_per_chunk",
 		"tokenpulse.speculative.accepted_tokens", "tokenpulse.speculative.draft_tokens",
 	} {
 		config.Shared.Metrics[off] = keeper.Metric{Enabled: true}

@@ -103,6 +103,7 @@ func (a *Annotator) Write(attributes pcommon.Map, observed *source.Observation, 
 	}
 	a.putSketch(attributes, numbers.InterTokenLatency, derived.TokenGaps)
 	a.putSketch(attributes, numbers.InterChunkLatency, derived.ChunkGaps)
+	a.putSketch(attributes, numbers.TokensPerChunk, derived.ChunkTokens)
 	if estimated {
 		putEstimated(attributes, derived)
 	}
@@ -119,9 +120,9 @@ func putText(attributes pcommon.Map, name, text string) {
 }
 
 // putSketch writes a distribution, which token_sli merges across requests.
-func (a *Annotator) putSketch(attributes pcommon.Map, id numbers.ID, gaps *sketch.Sketch) {
-	if gaps != nil {
-		a.encoded = gaps.AppendBinary(a.encoded[:0])
+func (a *Annotator) putSketch(attributes pcommon.Map, id numbers.ID, values *sketch.Sketch) {
+	if values != nil {
+		a.encoded = values.AppendBinary(a.encoded[:0])
 		attributes.PutEmptyBytes(id.Attribute()).FromRaw(a.encoded)
 	}
 }

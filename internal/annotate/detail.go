@@ -29,11 +29,10 @@ const (
 // they need. token_sli falls back to the inter-token sketch where a span has inter-chunk statistics
 // and no inter-chunk sketch, so the statistics that an SLO needs come with the sketch.
 func (c *Config) Writes(id numbers.ID) bool {
-	sketch := id == numbers.InterTokenLatency || id == numbers.InterChunkLatency
 	switch {
 	case c.chunkGaps && (id == numbers.InterChunkLatency || id == numbers.InterChunkMax):
 		return true
-	case sketch && c.Distribution == DistributionDrop:
+	case id.IsDistribution() && c.Distribution == DistributionDrop:
 		return false
 	case c.Detail == DetailFull || !id.Row().Full:
 		return true

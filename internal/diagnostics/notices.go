@@ -11,6 +11,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 )
 
 // streamStopped is the reason in place of latency.NotStreamed if the request asked for a stream.
@@ -19,8 +20,12 @@ const (
 	NumReasons    = streamStopped + 1 // number of reasons, latency.Present included
 )
 
-// Reason returns the reason why an indicator of a request is missing, as log lines distinguish it.
+// Reason returns the reason why a latency of a request is missing, as log lines distinguish it. Log lines do not say that
+// the tokens of its chunks are.
 func Reason(derived *latency.Latency, indicator int) latency.Absence {
+	if numbers.Indicators[indicator] == numbers.TokensPerChunk {
+		return latency.Present
+	}
 	if reason := derived.Absences[indicator]; reason != latency.NotStreamed || !derived.StreamStopped {
 		return reason
 	}

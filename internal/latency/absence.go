@@ -38,7 +38,9 @@ func (a Absence) String() string {
 // explainAbsences sets the reason for each missing indicator.
 func (d *derivation) explainAbsences(first Milestone) {
 	for i, q := range numbers.Indicators {
-		if !d.latency.Measures[q].Known {
+		if q == numbers.TokensPerChunk {
+			d.latency.Absences[i] = d.absenceOfChunkTokens()
+		} else if !d.latency.Measures[q].Known {
 			d.latency.Absences[i] = d.absence(q, first)
 			d.latency.StreamStopped = d.latency.StreamStopped || d.request.StreamAsked && d.latency.Absences[i] == NotStreamed
 		}

@@ -46,6 +46,6 @@ func (a *Analyzer) AnalyzeInto(latency *Latency, request *Observed, walk timelin
 	}
 	d := derivation{request: request, limit: limit, arrivals: &a.arrivals, options: &a.options, latency: latency}
 	d.derive()
-	latency.finish(&a.options.Omitted, &a.arrivals.gaps)
+	latency.finish(&a.options.Omitted, &a.arrivals)
 	return nil
 }

@@ -7,14 +7,16 @@ import (
 	"math"
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 // arrivals is the result of one walk over a timeline.
 type arrivals struct {
-	gaps    gaps    // reuses memory
-	longest longest // likewise
+	gaps        gaps        // reuses memory
+	longest     longest     // likewise
+	chunkTokens chunkTokens // likewise
 	totals
 }
 
@@ -33,6 +35,7 @@ type totals struct {
 func (a *arrivals) reset(options *Options) {
 	a.gaps.reset()
 	a.longest.reset(options.Moments)
+	a.chunkTokens.reset(!options.Omitted[numbers.TokensPerChunk])
 	a.totals = totals{fluidity: fluidity{deadlines: options.Fluidity}}
 }
 
@@ -65,6 +68,7 @@ func (a *arrivals) read(walk timeline.Walk, limit, stallThreshold time.Duration,
 		} else {
 			a.addGaps(first, run[:n], tokens, gapLimit, stallThreshold, l)
 		}
+		a.chunkTokens.add(tokens, n)
 		a.tokens += tokens * int64(n)
 	}
 	a.chunks = chunks
@@ -100,6 +104,7 @@ func (a *arrivals) addGaps(first time.Duration, run []int64, tokens int64, limit
 func (a *arrivals) begin(walk *timeline.Walk, limit time.Duration) {
 	a.first = walk.Offset()
 	a.firstTokens = int64(walk.Tokens())
+	a.chunkTokens.add(a.firstTokens, 1)
 	if walk.Channel().IsOutput() {
 		a.firstOutput = optional.Of(a.first)
 	}

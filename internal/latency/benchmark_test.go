@@ -41,14 +41,19 @@ func BenchmarkAnalyze(b *testing.B) {
 	benchmarks := map[string]struct {
 		tokensPerChunk uint32
 		fluidity       Deadlines
+		full           bool // with the numbers that are off by default
 	}{
 		"one token per chunk":                {tokensPerChunk: 1},
 		"five tokens per chunk":              {tokensPerChunk: 5},
 		"one token per chunk, with fluidity": {tokensPerChunk: 1, fluidity: Deadlines{time.Second, 25 * ms}},
+		"one token per chunk, in full":       {tokensPerChunk: 1, full: true},
+		"five tokens per chunk, in full":     {tokensPerChunk: 5, full: true},
 	}
 	for name, benchmark := range benchmarks {
 		b.Run(name, func(b *testing.B) {
-			a := NewAnalyzer(Options{StallThreshold: 500 * ms, Fluidity: benchmark.fluidity})
+			options := Options{StallThreshold: 500 * ms, Fluidity: benchmark.fluidity}
+			options.Omitted[numbers.TokensPerChunk] = !benchmark.full
+			a := NewAnalyzer(options)
 			walk := pack(b, benchmarkStream(benchmark.tokensPerChunk))
 			b.ReportAllocs()
 			var gaps uint64

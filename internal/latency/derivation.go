@@ -45,6 +45,7 @@ func (d *derivation) derive() {
 	d.detectBuffering(first)
 	d.rates()
 	d.gaps()
+	d.tokensPerChunk()
 	d.stalls()
 	d.explainAbsences(first)
 	if d.options.Moments {

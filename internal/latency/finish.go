@@ -19,7 +19,8 @@ var durations = func() (all [numbers.Count]bool) {
 
 // finish brings the numbers into the form that attributes and series have: without those that are
 // omitted, durations in whole nanoseconds, and no zero of what is missing when 0.
-func (l *Latency) finish(omitted *[numbers.Count]bool, gaps *gaps) {
+func (l *Latency) finish(omitted *[numbers.Count]bool, arrivals *arrivals) {
+	gaps := &arrivals.gaps
 	if l.Count(numbers.StallCount) == 0 {
 		l.Measures[numbers.StallCount], l.Measures[numbers.StallDuration] = Measure{}, Measure{}
 	}
@@ -41,6 +42,9 @@ func (l *Latency) finish(omitted *[numbers.Count]bool, gaps *gaps) {
 	same := !gaps.bundled && !omitted[numbers.InterTokenLatency]
 	if chunks := gaps.betweenChunks(); !omitted[numbers.InterChunkLatency] && !same && chunks.Count() > 0 {
 		l.ChunkGaps = chunks
+	}
+	if tokens := &arrivals.chunkTokens.tokens; tokens.Count() > 0 {
+		l.ChunkTokens = tokens
 	}
 }
 

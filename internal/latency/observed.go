@@ -54,8 +54,8 @@ type Observed struct {
 	// carry no token. Everything derived from it is estimated, and its channels are
 	// ignored.
 	Frames bool
-	// TokensAssumed means that chunks of a timeline count as one token each, though they may hold more,
-	// so that everything derived from the number of tokens is estimated unless it is reported.
+	// TokensAssumed means that chunks of a timeline count as one token each, though they may hold more.
+	// TokensPerChunk is then unknown, and everything derived from the number of tokens is estimated unless it is reported.
 	TokensAssumed bool
 	// TokensNotObserved means that the instrumentation does not observe single tokens, so
 	// a timeline without chunks does not mean that no token arrived.

@@ -73,5 +73,10 @@ func TestAnalyze_EqualsReference(t *testing.T) {
 				reference.RequireNear(t, number, m.Value, about)
 			}
 		}
+		require.EqualValues(t, len(want.ChunkTokens), l.ChunkTokens.Count(), i)
+		for rank, tokens := range reference.Values(want.ChunkTokens) {
+			quantile := (float64(rank) + 0.5) / float64(len(want.ChunkTokens))
+			require.InEpsilon(t, tokens, l.ChunkTokens.Quantile(quantile), reference.SketchError, i)
+		}
 	}
 }

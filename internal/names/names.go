@@ -78,9 +78,9 @@ const (
 	OutcomeIncomplete = "incomplete"
 )
 
-// UnmeasuredIndicators are the quantities that every request has, or a reason for their
-// absence: attributes without Prefix.
-var UnmeasuredIndicators = [...]string{"time_to_first_token", "time_per_output_token"}
+// UnmeasuredIndicators are the quantities whose absence has a reason: attributes without Prefix. Every request has the
+// first two or a reason; those whose chunks were observed have the last one or a reason.
+var UnmeasuredIndicators = [...]string{"time_to_first_token", "time_per_output_token", "tokens_per_chunk"}
 
 // UnmeasuredReasons are these reasons. Of several, the first counts.
 var UnmeasuredReasons = [...]string{

@@ -97,7 +97,7 @@ var spanAttributes = slices.Concat([]attribute{
 	{names.Vantage, typeString, "", "", "Observer whose clock the times are from: `client`, `gateway`, `server` or `engine`."},
 	{names.Outcome, typeString, "", "", "`success`, `error`, `cancelled` or `incomplete`."},
 	{names.Estimated, typeStrings, "", "", "Attributes of this span that are estimates or bounds, without `tokenpulse.`."},
-	{names.Unmeasured, typeStrings, "", "", "Why a time to first token or per output token is missing, such as `time_per_output_token=buffered`: [reasons](sources.md#missing-latencies)."},
+	{names.Unmeasured, typeStrings, "", "", "Why a time to first token or per output token, or the tokens of chunks, are missing, such as `time_per_output_token=buffered`: [reasons](sources.md#missing-latencies)."},
 	{names.Buffered, typeBool, "", "", "True when something between engine and observer [held the stream back](definitions.md#edge-cases)."},
 }, numberRows(func(id numbers.ID) bool { return derived(id) && !id.Row().Full }), []attribute{
 	{names.StalledAtEnd, typeBool, "", "", "True when the client cancelled during a stall: the request is bad for `all`."},
@@ -125,7 +125,7 @@ var carriedAttributes = []attribute{
 
 	{names.Cut, typeString, "", byReceivers, "`collector` when the Collector ended the stream: at a shutdown, a reload, or a limit of token_tap. No SLO judges such a request."},
 	{names.Untimed, typeString, "", byTap, "Why tokens have no times: the answer came in one piece (`whole`), was generated before (`replayed`), had an event too long before the first known token (`unparsed`), or is complete without a token (`tokenless`)."},
-	{names.Uncounted, typeBool, "", byTap, "True when the service reported neither usage nor the tokens of every chunk: each counts as at least one."},
+	{names.Uncounted, typeBool, "", byTap, "True when the service did not report the tokens of every chunk: each counts as at least one."},
 	{names.Unparsed, typeStrings, "", byTap, "What could not be read of an answer: `content_encoding`, `corrupt`, `format`, `invalid`, `memory` (beyond `max_memory_mib`), `panic` or `too_long`. It was forwarded."},
 	{names.Aggregated, typeBool, "", byReceiver, "True when the receiver adds the request to series itself: `token_sli` counts it in no metric, verdict or budget."},
 

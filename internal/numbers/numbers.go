@@ -15,8 +15,8 @@ import (
 // ID identifies a number. It indexes Table.
 type ID uint8
 
-// The numbers of docs/definitions.md. A request has each at most once, apart from InterTokenLatency
-// and InterChunkLatency: of these it has a distribution, with one value per token or chunk.
+// The numbers of docs/definitions.md. A request has each at most once, apart from InterTokenLatency,
+// InterChunkLatency and TokensPerChunk: of these it has a distribution, with one value per token or chunk.
 //
 // Lists of numbers on spans have this order, as do the rows of docs/attributes.md. A new number goes to the end of its group: one
 // with a histogram before TimeToAnswer, a count of tokens that a service reports before InterTokenMean, any other before InputTokens.
@@ -36,6 +36,7 @@ const (
 	TimeToAnswer // of a trace
 	InterTokenLatency
 	InterChunkLatency
+	TokensPerChunk
 
 	StallDuration
 	FluidityIndex
@@ -77,7 +78,7 @@ const (
 	Count // of numbers
 
 	// Distributions is the number of IDs that may have a histogram.
-	Distributions = InterChunkLatency + 1
+	Distributions = TokensPerChunk + 1
 	// Singles is the number of IDs that may have a histogram with one value per request.
 	Singles = InterTokenLatency
 )
@@ -150,7 +151,7 @@ func (id ID) APIName() string {
 }
 
 // IsDistribution reports whether a request has many values of the number.
-func (id ID) IsDistribution() bool { return id == InterTokenLatency || id == InterChunkLatency }
+func (id ID) IsDistribution() bool { return Singles <= id && id < Distributions }
 
 // OfTrace reports whether the number is one of a trace instead of a request.
 func (id ID) OfTrace() bool { return id == TimeToAnswer }
@@ -185,6 +186,5 @@ var Usage = func() (all []ID) {
 	return all
 }()
 
-// Indicators holds the numbers that every request has, or a reason for their absence, in the
-// order of names.UnmeasuredIndicators.
-var Indicators = [len(names.UnmeasuredIndicators)]ID{TimeToFirstToken, TimePerOutputToken}
+// Indicators holds the numbers whose absence has a reason, in the order of names.UnmeasuredIndicators.
+var Indicators = [len(names.UnmeasuredIndicators)]ID{TimeToFirstToken, TimePerOutputToken, TokensPerChunk}

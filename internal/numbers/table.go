@@ -78,6 +78,12 @@ var Table = [Count]Number{
 		Metric:  Metric{"tokenpulse.inter_chunk_latency", Seconds, "Time between chunks that hold tokens: one value per chunk. Needs `detail: full` of token_latency."},
 		Bounds:  gapBounds, Off: true,
 	},
+	TokensPerChunk: {
+		Attribute: "tokenpulse.tokens_per_chunk.sketch", Full: true,
+		Meaning: "Tokens of each chunk likewise, if they are known.",
+		Metric:  Metric{"tokenpulse.tokens_per_chunk", Tokens, "Tokens of each chunk: one value per chunk. Needs `detail: full` of token_latency."},
+		Bounds:  chunkBounds, Off: true,
+	},
 
 	StallDuration: {
 		Attribute: "tokenpulse.stall.duration", Unit: Seconds, Judged: true,
@@ -212,4 +218,6 @@ var (
 	rateBounds = []float64{1, 5, 10, 20, 30, 40, 50, 75, 100, 150, 200, 500, 1000, 5000}
 	// prefillRateBounds, too: from a laptop to several accelerators.
 	prefillRateBounds = []float64{10, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 20_000, 50_000, 100_000, 250_000, 1_000_000}
+	// chunkBounds are in tokens: one by one, speculative decoding, providers that bundle, whole paragraphs.
+	chunkBounds = []float64{1, 2, 3, 4, 5, 6, 8, 10, 16, 32, 64, 128, 256, 1024}
 )

@@ -133,7 +133,9 @@ func unmeasuredOf(sum *history.Sum) []unmeasured {
 	}
 	unread := map[string]int64{}
 	for i, name := range names.UnmeasuredIndicators {
-		unread[name] = int64(requests) - int64(sum.Parts[0].Of(numbers.Indicators[i]).Count())
+		if id := numbers.Indicators[i]; !id.IsDistribution() {
+			unread[name] = int64(requests) - int64(sum.Parts[0].Of(id).Count())
+		}
 	}
 	for _, c := range series.Counters {
 		if n := sum.Counts[c.Count]; c.Reason != "" && n > 0 {

@@ -168,6 +168,7 @@ func everyNumber() map[string]any {
 		"tokenpulse.inter_token_latency.sketch": encoded(0.5, 0.5, 2),
 		"tokenpulse.inter_chunk_latency.max":    2.0,
 		"tokenpulse.inter_chunk_latency.sketch": encoded(1, 2),
+		"tokenpulse.tokens_per_chunk.sketch":    encoded(1, 2, 2),
 		"tokenpulse.stall.count":                2,
 		"tokenpulse.stall.duration":             2.5,
 		"gen_ai.usage.input_tokens":             100,
@@ -206,6 +207,7 @@ func TestFlush_SendsEveryMetric(t *testing.T) {
 		"tokenpulse.time_per_output_token{" + histograms + "n=1 sum=0.25 -129:1" + exemplar + "0.25@103",
 		"tokenpulse.time_to_first_output_token{" + histograms + "n=1 sum=1 -1:1" + exemplar + "1@103",
 		"tokenpulse.time_to_first_token{" + histograms + "n=1 sum=0.5 -65:1" + exemplar + "0.5@103",
+		"tokenpulse.tokens_per_chunk{" + histograms + "n=3 sum=5 -1:1 63:2" + exemplar + "2@103",
 		"tokenpulse.tokens{" + series + "service.name=chat,type=cache_write,vantage=server} 100..115 32",
 		"tokenpulse.tokens{" + series + "service.name=chat,type=cached_input,vantage=server} 100..115 64",
 		"tokenpulse.tokens{" + series + "service.name=chat,type=input,vantage=server} 100..115 100",
@@ -230,7 +232,7 @@ func TestFlush_SendsEveryMetric(t *testing.T) {
 			}
 		}
 	})
-	require.Len(t, units, 16)
+	require.Len(t, units, 17)
 	page, err := os.ReadFile(filepath.Join(testenv.Root(t), "docs", "metrics.md"))
 	require.NoError(t, err)
 	for name := range units {

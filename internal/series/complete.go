@@ -10,6 +10,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 // Complete checks the numbers of a request that is filled in, and adds those that follow from them.
@@ -18,7 +19,7 @@ func (r *Contribution) Complete() {
 	r.check()
 	r.derive()
 	r.distribute()
-	r.limitGaps()
+	r.limit()
 }
 
 // end sets how the request ended.
@@ -61,11 +62,15 @@ func (r *Contribution) check() {
 		}
 	}
 	for i := range r.Latency.Absences {
-		if reason := &r.Latency.Absences[i]; *reason != latency.Present && r.Latency.Measures[numbers.Indicators[i]].Known {
+		if reason := &r.Latency.Absences[i]; *reason != latency.Present && r.has(numbers.Indicators[i]) {
 			r.Reject(MalformedUnmeasured)
 			*reason = latency.Present
 		}
 	}
+}
+
+func (r *Contribution) has(id numbers.ID) bool {
+	return r.Latency.Measures[id].Known || id.IsDistribution() && !r.Distribution(id).empty()
 }
 
 // derive adds numbers that token_latency does not write. Output tokens fall back to the counted ones if the service
@@ -112,31 +117,33 @@ func (r *Contribution) distribute() {
 		chunks.Sketch, chunks.Values, longest = tokens.Sketch, tokens.Values, max(longest, tokens.Max)
 	}
 	chunks.Max = longest
+	r.Distribution(numbers.TokensPerChunk).Values = r.Latency.ChunkTokens
 }
 
-// Limits of a request's gaps. The processor rounds gaps to microseconds, and a bucket is
+// Limits of a request's distributions. The processor rounds gaps to microseconds, and a bucket is
 // 1.1% wide.
 const (
 	gapTolerance = 1.011
 	gapRounding  = 10e-6
-	// maxGaps limits the gaps of a request without a token count: 16 million tokens.
-	maxGaps = 1 << 24
+	// maxTokens limits the tokens of a request without a token count: 16 million.
+	maxTokens = 1 << 24
 	// maxSpread limits the sum of the gaps in seconds, whatever the span says: the events
 	// of a stream lie within 24 hours of its start, before or after.
 	maxSpread = 48 * 3600
 )
 
-// limitGaps sets what the gaps of the request cannot exceed, so that one forged span does
+// limit sets what the gaps and the tokens of chunks cannot exceed, so that one forged span does
 // not outweigh all others. All gaps lie between the request's start and end, unless the
 // processor found clock anomalies: chunks outside the span, or backward steps, after
 // which the same time begins again. Each single gap still fits into the span.
-func (r *Contribution) limitGaps() {
-	longest := min(r.Seconds, maxSpread)*gapTolerance + gapRounding
-	r.Gaps = GapLimits{Longest: longest, Sum: longest, Count: maxGaps}
+func (r *Contribution) limit() {
+	longest, most := min(r.Seconds, maxSpread)*gapTolerance+gapRounding, uint64(maxTokens)
+	if tokens := r.Latency.Count(numbers.TokenCount); tokens > 0 {
+		most = min(most, uint64(tokens))
+	}
+	r.Gaps = Limits{Largest: longest, Sum: longest, Count: most}
 	if r.Latency.Count(numbers.ClockAnomalies) > 0 {
 		r.Gaps.Sum = maxSpread * gapTolerance
 	}
-	if tokens := r.Latency.Count(numbers.TokenCount); tokens > 0 {
-		r.Gaps.Count = min(maxGaps, uint64(tokens))
-	}
+	r.ChunkTokens = Limits{Largest: timeline.MaxTokensPerChunk, Sum: float64(most), Count: most}
 }

@@ -5,6 +5,7 @@ package series
 
 import (
 	"bytes"
+	"cmp"
 	"time"
 
 	"github.com/tokenpulse/tokenpulse/internal/httpguard"
@@ -52,13 +53,13 @@ type Contribution struct {
 	// Seconds is the time from its start to its end.
 	Seconds float64
 
-	// Complete sets Outcome, Failure and Gaps.
+	// Complete sets Outcome, Failure, Gaps and ChunkTokens.
 
 	Outcome Outcome
 	// Failure is the cause of a failed request.
 	Failure optional.Value[slo.Cause]
-	// Gaps are the limits of the distributions.
-	Gaps GapLimits
+	// Gaps are the limits of the gaps between tokens, or chunks, and ChunkTokens those of the tokens of chunks.
+	Gaps, ChunkTokens Limits
 	// Rejected counts the values that were left out.
 	Rejected [Reasons]int64
 
@@ -119,7 +120,7 @@ func (r *Contribution) Sums(yield func(Count, float64) bool) {
 	}
 }
 
-// Distribution returns the distribution of InterTokenLatency or InterChunkLatency, to read it or to fill it in.
+// Distribution returns one of the distributions of numbers, to read it or to fill it in.
 func (r *Contribution) Distribution(id numbers.ID) *Distribution {
 	return &r.distributions[id-numbers.Singles]
 }
@@ -131,7 +132,7 @@ type Distribution struct {
 	Sketch []byte
 	// Values replaces Sketch, unless it is nil.
 	Values *sketch.Sketch
-	// Max is the largest value, for the exemplar. Without it the request has no exemplar.
+	// Max is the largest value, for the exemplar. If it is 0, mergeInto sets it to that of the values.
 	Max float64
 
 	// shared means that the chunks of the request have the distribution of its tokens.
@@ -153,12 +154,13 @@ type parsed struct {
 }
 
 // mergeInto adds the values to a sketch. It returns false if they are malformed or exceed the limits.
-func (d *Distribution) mergeInto(s *sketch.Sketch, limits *GapLimits, last *parsed) bool {
+func (d *Distribution) mergeInto(s *sketch.Sketch, limits *Limits, last *parsed) bool {
 	if d.Values != nil {
 		if !limits.allow(d.Values.Count(), d.Values.Sum(), d.Values.Max()) {
 			return false
 		}
 		s.Merge(d.Values)
+		d.Max = cmp.Or(d.Max, d.Values.Max())
 		return true
 	}
 	if !bytes.Equal(d.Sketch, last.encoded) {
@@ -169,14 +171,23 @@ func (d *Distribution) mergeInto(s *sketch.Sketch, limits *GapLimits, last *pars
 		return false
 	}
 	s.MergeEncoded(&last.values)
+	d.Max = cmp.Or(d.Max, last.values.Max())
 	return true
 }
 
-// GapLimits bounds the gaps between tokens, or chunks, of a request by what else is known
-// of it. A distribution beyond them cannot be true. Zero means no limit.
-type GapLimits struct {
-	// Longest bounds each gap, and Sum their sum, in seconds.
-	Longest, Sum float64
+// limitsOf returns the limits of a distribution.
+func (r *Contribution) limitsOf(id numbers.ID) *Limits {
+	if id == numbers.TokensPerChunk {
+		return &r.ChunkTokens
+	}
+	return &r.Gaps
+}
+
+// Limits bounds a distribution of a request by what else is known of it. One beyond them cannot be true. Zero means
+// no limit.
+type Limits struct {
+	// Largest bounds each value, and Sum their sum: seconds or tokens.
+	Largest, Sum float64
 	// Count bounds their number.
 	Count uint64
 }
@@ -184,9 +195,9 @@ type GapLimits struct {
 // maxValues limits the values of one request's distribution: a billion tokens.
 const maxValues = sketch.MaxValue
 
-func (l *GapLimits) allow(count uint64, sum, largest float64) bool {
+func (l *Limits) allow(count uint64, sum, largest float64) bool {
 	return count <= maxValues &&
 		(l.Count == 0 || count <= l.Count) &&
-		(l.Longest == 0 || largest <= l.Longest) &&
+		(l.Largest == 0 || largest <= l.Largest) &&
 		(l.Sum == 0 || sum <= l.Sum)
 }

@@ -100,6 +100,9 @@ func NewEngine(o Options) *Engine {
 			e.bounds[id] = bounds
 		}
 	}
+	if !e.published[numbers.TokensPerChunk].any() {
+		clear(e.counts[chunks:]) // the reasons for its absence
+	}
 	return e
 }
 

@@ -95,7 +95,7 @@ func TestRecord_MeasuredDistributionEqualsItsEncoding(t *testing.T) {
 	for _, gap := range gaps {
 		measured.Add(gap, 2)
 	}
-	limits := []GapLimits{{}, {Longest: 3}, {Longest: 2.9}, {Sum: 7.06}, {Sum: 7}, {Count: 10}, {Count: 9}}
+	limits := []Limits{{}, {Largest: 3}, {Largest: 2.9}, {Sum: 7.06}, {Sum: 7}, {Count: 10}, {Count: 9}}
 	for _, l := range limits {
 		encoded, direct := newTestEngine(nil), newTestEngine(nil)
 		a, b := request("m", encoded.at(0)), request("m", direct.at(0))

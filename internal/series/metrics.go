@@ -28,14 +28,18 @@ var (
 )
 
 // Count is one of the sums that each series has over all outcomes: first those of numbers.Sums, then those
-// that Unmeasured returns, and those that Failed returns. Stored histories have them in this order: whoever changes
+// that Unmeasured returns of latencies, those that Failed returns, and those that Unmeasured returns of TokensPerChunk. Stored histories have them in this order: whoever changes
 // it changes the version of storageclient, too.
 type Count uint8
 
 const (
 	unmeasured = Count(len(numbers.Sums))
-	failed     = unmeasured + Count(len(names.UnmeasuredIndicators)*len(names.UnmeasuredReasons))
-	counts     = failed + Count(len(names.FailureCauses))
+	failed     = unmeasured + latencies*reasons
+	chunks     = failed + Count(len(names.FailureCauses))
+	counts     = chunks + reasons
+
+	latencies = Count(len(names.UnmeasuredIndicators) - 1) // the last indicator came later
+	reasons   = Count(len(names.UnmeasuredReasons))
 )
 
 // CountOf returns the sum of one of numbers.Sums.
@@ -51,7 +55,10 @@ var countOf = func() (index [numbers.Count]Count) {
 // Unmeasured returns the count of requests without an indicator for a reason: indices of
 // names.UnmeasuredIndicators and names.UnmeasuredReasons.
 func Unmeasured(indicator, reason int) Count {
-	return unmeasured + Count(indicator*len(names.UnmeasuredReasons)+reason)
+	if numbers.Indicators[indicator] == numbers.TokensPerChunk {
+		return chunks + Count(reason)
+	}
+	return unmeasured + Count(indicator)*reasons + Count(reason)
 }
 
 // Failed returns the count of failed requests with a cause.

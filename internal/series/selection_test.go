@@ -39,6 +39,8 @@ func TestSelection_Defaults(t *testing.T) {
 		"tokenpulse.speculative.draft_tokens",
 		"tokenpulse.time_to_first_output_token",
 		"tokenpulse.time_to_first_output_token.percentile",
+		"tokenpulse.tokens_per_chunk",
+		"tokenpulse.tokens_per_chunk.percentile",
 		"tokenpulse.trace.time_to_answer.percentile",
 	}, off)
 	require.True(t, Selection{"tokenpulse.output_token_rate": true}.Has("tokenpulse.output_token_rate"))

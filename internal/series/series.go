@@ -126,7 +126,7 @@ func (o *outcomeSeries) merge(r *Contribution, exemplar *Exemplar, e *Engine) (m
 			continue
 		}
 		h := o.histogram(q, e, r.Arrival)
-		if !d.mergeInto(&h.pending, &r.Gaps, &last) {
+		if !d.mergeInto(&h.pending, r.limitsOf(q), &last) {
 			if !d.shared || malformed == 0 {
 				malformed++
 			}

@@ -110,7 +110,7 @@ func FuzzRead(f *testing.F) {
 			Dimensions: []string{""}, Standard: []string{}, Arrival: now, Verdicts: slo.VerdictSet{Objectives: o.Objectives},
 		})
 		alone.SetValue(numbers.TimeToFirstToken, 0.5)
-		alone.Gaps = read[len(read)-1].Gaps
+		alone.Gaps, alone.ChunkTokens = read[len(read)-1].Gaps, read[len(read)-1].ChunkTokens
 		require.Equal(t, alone, read[len(read)-1], "after another span")
 		if len(read) == 4 {
 			require.Equal(t, read[0], read[2], "read twice")
@@ -141,10 +141,10 @@ func requirePlausible(t *testing.T, req *series.Contribution) {
 		v, _ := req.Value(c)
 		require.True(t, v >= 0 && v <= series.Largest && (v == math.Trunc(v) || c == numbers.StallDuration), "count %d is %v", c, v)
 	}
-	for _, q := range []numbers.ID{numbers.InterTokenLatency, numbers.InterChunkLatency} {
+	for q := numbers.Singles; q < numbers.Distributions; q++ {
 		d := req.Distribution(q)
 		require.LessOrEqual(t, len(d.Sketch), largestSketch)
-		require.True(t, d.Max >= 0 && d.Max <= series.Largest, "the longest gap is %v", d.Max)
+		require.True(t, d.Max >= 0 && d.Max <= series.Largest, "the largest value of %s is %v", q.Name(), d.Max)
 	}
 	for _, label := range append([]string{req.Vantage}, req.Dimensions...) {
 		require.Equal(t, names.CleanLabel(label), label)

@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
@@ -70,6 +72,48 @@ func TestRead_LeavesOutGapsThatTheSpanCannotHave(t *testing.T) {
 				require.Equal(t, test.want, o.Distributions[numbers.InterTokenLatency].Sketch.Count())
 				require.EqualValues(t, 1, o.Distributions[numbers.TimeToFirstToken].Sketch.Count(), "the rest counts")
 			})
+		})
+	}
+}
+
+func TestRead_TokensOfChunks(t *testing.T) {
+	const chunks, counted = "tokenpulse.tokens_per_chunk.sketch", "tokenpulse.token_count"
+	unknown := []any{"tokens_per_chunk=not_reported"}
+	for situation, test := range map[string]struct {
+		span      map[string]any
+		chunks    uint64
+		absent    float64
+		malformed int64
+		mistaken  int64
+	}{
+		"known":                           {map[string]any{chunks: sketchOf(4, 25), counted: 100}, 25, 0, 0, 0},
+		"unknown":                         {map[string]any{names.Unmeasured: unknown}, 0, 1, 0, 0},
+		"known and unknown":               {map[string]any{chunks: sketchOf(4, 25), names.Unmeasured: unknown}, 25, 0, 0, 1},
+		"more tokens than counted":        {map[string]any{chunks: sketchOf(4, 26), counted: 100}, 0, 0, 1, 0},
+		"16 million tokens are the most":  {map[string]any{chunks: sketchOf(1<<20, 16)}, 16, 0, 0, 0},
+		"more than a chunk may have":      {map[string]any{chunks: sketchOf(1<<20+1, 1)}, 0, 0, 1, 0},
+		"more than a request may have":    {map[string]any{chunks: sketchOf(1<<20, 17)}, 0, 0, 1, 0},
+		"more chunks than a request has":  {map[string]any{chunks: sketchOf(0, 1<<24+1)}, 0, 0, 1, 0},
+		"longer gaps do not matter to it": {map[string]any{chunks: sketchOf(50, 2)}, 2, 0, 0, 0},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			for metric, on := range map[string]bool{"tokenpulse.tokens_per_chunk": true, "tokenpulse.stalls": false} {
+				e := series.NewEngine(series.Options{Config: series.Config{MaxSeries: 1, SeriesExpiration: time.Hour}, Metrics: series.Selection{metric: true}})
+				test.span["tokenpulse.time_to_first_token"] = 0.5
+				tally := Read(spans(t, test.span), &Options{}, time.Now(), e.Record)
+				require.EqualValues(t, 1, tally.Requests)
+				require.Equal(t, test.mistaken, tally.Rejected[series.MalformedUnmeasured])
+				e.Collect(time.Now(), func(s *series.Snapshot) {
+					absent, _ := s.Count(series.Unmeasured(2, int(latency.NotReported)-1))
+					if !on {
+						require.Zero(t, absent, "a metric that is off adds no series")
+						return
+					}
+					require.Equal(t, test.malformed, tally.Rejected[series.MalformedSketch])
+					require.Equal(t, test.chunks, s.Outcomes[series.Success].Distributions[numbers.TokensPerChunk].Sketch.Count())
+					require.InDelta(t, test.absent, absent, 0)
+				})
+			}
 		})
 	}
 }

@@ -128,7 +128,7 @@ func (c *call) putTimings(attributes pcommon.Map, o *llmstream.Observation, e en
 	observed.Write(attributes, c.line.AppendBinary(nil, c.start))
 	putTexts(attributes, names.Unparsed, e.unparsed)
 	putText(attributes, names.Untimed, untimed)
-	if c.line.Len() > 0 && !o.Counted && !o.Usage().Output.Known {
+	if c.line.Len() > 0 && !o.Counted {
 		attributes.PutBool(names.Uncounted, true)
 	}
 	putDuration(attributes, numbers.QueueDuration.Attribute(), o.Timings.Queue)

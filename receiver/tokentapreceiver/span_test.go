@@ -74,7 +74,7 @@ func TestSpan_HasWhatRequestAndAnswerSay(t *testing.T) {
 		"gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", "gen_ai.request.model": "gpt-x", "gen_ai.request.stream": true,
 		"gen_ai.response.model": "m-1", "gen_ai.response.id": "r1", "gen_ai.response.finish_reasons": []any{"stop"},
 		"gen_ai.usage.input_tokens": int64(3), "gen_ai.usage.output_tokens": int64(5),
-		"tokenpulse.source": "token_tap", "tokenpulse.vantage": "gateway", "tokenpulse.outcome": "success",
+		"tokenpulse.source": "token_tap", "tokenpulse.vantage": "gateway", "tokenpulse.outcome": "success", "tokenpulse.tap.uncounted": true,
 	}, all)
 	require.Equal(t, "chat gpt-x", span.Name())
 	require.Equal(t, ptrace.SpanKindClient, span.Kind())
@@ -313,14 +313,14 @@ func TestSpan_WholeAnswerHasUsageButNoTokenTimes(t *testing.T) {
 	}
 }
 
-// Without usage, a chunk that holds several tokens counts as one.
+// Whether or not usage says how many tokens there are in all, a chunk that holds several counts as one.
 func TestSpan_SaysThatTokensAreUncounted(t *testing.T) {
 	counted := strings.Replace(tokenEvent, `"delta"`, `"logprobs":{"content":[{"token":"h"},{"token":"i"}]},"delta"`, 1)
 	for name, test := range map[string]struct {
 		answer    string
 		uncounted any
 	}{
-		"usage":                      {roleEvent + tokenEvent + tokenEvent + finishEvent + usageEvent, nil},
+		"usage":                      {roleEvent + tokenEvent + tokenEvent + finishEvent + usageEvent, true},
 		"tokens of every chunk":      {roleEvent + counted + counted + finishEvent, nil},
 		"neither":                    {roleEvent + tokenEvent + tokenEvent + finishEvent, true},
 		"tokens of some chunks only": {roleEvent + counted + tokenEvent + finishEvent, true},

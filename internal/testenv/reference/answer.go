@@ -24,8 +24,9 @@ var Usual = Settings{StallThreshold: second / 2}
 type Answer struct {
 	Outcome string
 	Numbers map[string]Number // by attribute; missing numbers have no key
-	// InterToken and InterChunk hold all samples, in seconds.
+	// InterToken and InterChunk hold all samples, in seconds, and ChunkTokens the tokens of each chunk.
 	InterToken, InterChunk []Number
+	ChunkTokens            []Number
 	OutputTokens           int64 // N
 	Buffered, StalledAtEnd bool
 	Estimated              []string
@@ -95,6 +96,9 @@ func (c *computation) plausible(nanoseconds int64) bool {
 
 func (c *computation) countTokens() {
 	usage, counted := c.stream.Usage, countedTokens(c.chunks)
+	for _, chunk := range c.chunks {
+		c.ChunkTokens = append(c.ChunkTokens, Number{Value: float64(chunk.Tokens)})
+	}
 	c.OutputTokens = counted
 	switch {
 	case usage.Output >= 0:
