@@ -284,7 +284,11 @@ func TestLivePage_StandsStillAtTheEndOfARange(t *testing.T) {
 	end := time.Now().Unix()
 
 	p.open(c.PageURL(fmt.Sprintf("?range=90m&end=%d&where=gen_ai.request.model=paged", end)))
-	p.waitUntil(`document.querySelector('.status').textContent.startsWith('90m until ')`)
+	var answered struct{ From, To float64 }
+	require.NoError(t, json.Unmarshal(collector.Get(t, c.PageURL(fmt.Sprintf("api/v1/now?range=90m&end=%d", end)), "application/json"), &answered))
+	require.LessOrEqual(t, answered.From, float64(end-90*60))
+	require.GreaterOrEqual(t, answered.To, float64(end))
+	p.waitUntil(fmt.Sprintf(`[%f, %f].map(at => new Date(at * 1000).toLocaleTimeString('en-GB')).every(time => document.querySelector('.status').textContent.includes(time))`, answered.From, answered.To))
 	p.waitUntil(`[...document.querySelectorAll('#trend-time_to_first_token .legend button')].map(button => button.textContent).join() === 'paged'`)
 	const requests = `performance.getEntriesByType('resource').filter(entry => entry.name.includes('/api/v1/') && !/meta([?]|$)/.test(entry.name)).length`
 	p.waitUntil(`(window.before = ` + requests + `) > 0`)

@@ -35,7 +35,7 @@ func recordOne(e *series.Engine, at time.Time) {
 }
 
 func requestsOf(h *history.Store) (n uint64) {
-	view, sum := h.View(time.Time{}), new(history.Sum)
+	view, sum := h.View(time.Time{}, time.Now().Add(time.Hour)), new(history.Sum)
 	for slot := range view.Slots() {
 		slot.AddTo(func(history.Key) *history.Sum { return sum }, &history.Want{})
 	}

@@ -35,7 +35,7 @@ func benchmarkMemory(b *testing.B, length time.Duration) {
 	w.engine.Fold(w.now)
 	used, _ := w.store.Memory()
 	b.ReportMetric(float64(used)/(1<<20), "MiB")
-	view := w.store.View(w.now.Add(-length))
+	view := w.store.View(w.now.Add(-length), forever)
 	start := time.Now()
 	sum := new(Sum)
 	for slot := range view.Slots() {

@@ -93,10 +93,13 @@ func (w *world) maintain() {
 	w.store.Maintain(w.now)
 }
 
+// forever is later than any request.
+var forever = time.Unix(1<<40, 0)
+
 // sum adds up all series of the view since a time.
 func (w *world) sum(since time.Time, want *Want) *Sum {
 	w.engine.Fold(w.now)
-	view := w.store.View(since)
+	view := w.store.View(since, forever)
 	sum := new(Sum)
 	for slot := range view.Slots() {
 		slot.AddTo(func(Key) *Sum { return sum }, want)

@@ -29,7 +29,7 @@ func TestHistory_PercentilesEqualThoseOfAllValues(t *testing.T) {
 	w := unlimited(t)
 	w.run(26*time.Hour, 19*time.Second, 2, 1)
 	for _, length := range []time.Duration{5 * time.Minute, time.Hour, 24*time.Hour - 15*time.Minute} {
-		view := w.store.View(w.now.Add(-length))
+		view := w.store.View(w.now.Add(-length), forever)
 		var first Slot
 		for slot := range view.Slots() {
 			first = slot
@@ -38,7 +38,25 @@ func TestHistory_PercentilesEqualThoseOfAllValues(t *testing.T) {
 		values := w.expect(func(s *sample) bool { return !s.at.Before(first.Start) })
 		require.Greater(t, len(values), 10)
 		requireSame(t, values, w.sum(first.Start, together()).Parts[0].Of(numbers.TimeToFirstToken))
-		require.InDelta(t, length.Seconds(), w.now.Sub(first.Start).Seconds(), view.Step.Seconds()+20, "the view starts at the first whole slot")
+		require.InDelta(t, length.Seconds(), w.now.Sub(first.Start).Seconds(), view.Step.Seconds()+20, "the view starts with the first slot that it touches")
+	}
+}
+
+// A view has all requests of the range that it names. This is the one asked for, widened by less than a slot at each end.
+func TestHistory_ViewsAreWidenedToWholeSlots(t *testing.T) {
+	w := unlimited(t)
+	w.run(50*time.Hour, 7*time.Minute, 1, 1)
+	w.run(2*time.Hour, 20*time.Second, 1, 1)
+	for range 500 {
+		until := w.now.Add(-time.Duration(w.random.Int64N(int64(52 * time.Hour)))).Truncate(time.Second)
+		from := until.Add(-time.Duration(1+w.random.IntN(5*3600)) * time.Second)
+		view, sum := w.store.View(from, until), new(Sum)
+		for slot := range view.Slots() {
+			slot.AddTo(func(Key) *Sum { return sum }, together())
+		}
+		requireSame(t, w.expect(func(s *sample) bool { return !s.at.Before(view.From) && s.at.Before(view.Until) }), sum.Parts[0].Of(numbers.TimeToFirstToken))
+		require.False(t, view.From.After(from) || view.Until.Before(until))
+		require.Less(t, max(from.Sub(view.From), view.Until.Sub(until)), max(view.Step, 1))
 	}
 }
 
@@ -94,7 +112,7 @@ func requireEqual(t *testing.T, a, b *Sum) {
 }
 
 func sumOf(s *Store) *Sum {
-	sum, view := new(Sum), s.View(time.Time{})
+	sum, view := new(Sum), s.View(time.Time{}, forever)
 	for slot := range view.Slots() {
 		slot.AddTo(func(Key) *Sum { return sum }, &everything)
 	}
@@ -150,8 +168,8 @@ func TestHistory_EqualsAllValuesThoughItCoarsens(t *testing.T) {
 	used, _ := w.store.Memory()
 	require.LessOrEqual(t, used, limit)
 	require.Positive(t, w.store.Coarsening())
-	require.Greater(t, w.now.Sub(w.store.View(time.Time{}).Since), 3*time.Hour, "it coarsens before it forgets")
-	view := w.store.View(time.Time{})
+	require.Greater(t, w.now.Sub(w.store.View(time.Time{}, forever).Since), 3*time.Hour, "it coarsens before it forgets")
+	view := w.store.View(time.Time{}, forever)
 	requireSame(t, w.expect(func(s *sample) bool { return !s.at.Before(view.Since) }), w.sum(view.Since, together()).Parts[0].Of(numbers.TimeToFirstToken))
 
 	for range 2 * (7*24 + 12) { // without requests, the pressure goes, and the last slot, of half a day, becomes a week old
@@ -170,7 +188,7 @@ func TestHistory_ForgetsAtLast(t *testing.T) {
 	w.run(10*time.Minute, 5*time.Second, 100, 1)
 	used, _ := w.store.Memory()
 	require.LessOrEqual(t, used, limit)
-	require.Greater(t, w.now.Sub(w.store.View(time.Time{}).Since), 2*series.HistorySlot)
+	require.Greater(t, w.now.Sub(w.store.View(time.Time{}, forever).Since), 2*series.HistorySlot)
 	w.run(20*time.Second, 5*time.Second, 500, 1)
 	require.Len(t, w.store.slots, 1, "more than the limit, in one slot")
 }
@@ -219,7 +237,7 @@ func TestHistory_ViewsAreNotChanged(t *testing.T) {
 	w := unlimited(t)
 	w.request("a")
 	w.engine.Fold(w.now)
-	view := w.store.View(time.Time{})
+	view := w.store.View(time.Time{}, forever)
 	w.request("a")
 	w.engine.Fold(w.now)
 	count := func(v *View) (n uint64) {
@@ -230,7 +248,7 @@ func TestHistory_ViewsAreNotChanged(t *testing.T) {
 		return sum.Parts[0].Of(numbers.TimeToFirstToken).Count()
 	}
 	require.Equal(t, uint64(1), count(&view))
-	view = w.store.View(time.Time{})
+	view = w.store.View(time.Time{}, forever)
 	require.Equal(t, uint64(2), count(&view))
 }
 

@@ -9,45 +9,42 @@ import (
 	"time"
 )
 
-// View is a history at one moment, from a time on.
+// View is the part of a history that covers a range of time, at one moment.
 type View struct {
-	// Since is the start of the oldest slot of the whole history, zero if it is empty.
+	// Since is the start of the oldest slot of the whole history, zero if none starts before the end of the view.
 	Since time.Time
+	// From and Until are the range, widened so that it cuts no slot.
+	From, Until time.Time
 	// Step is the width of the widest slot of the view, zero if it has none.
 	Step  time.Duration
 	slots []*slot
 }
 
-// View returns the slots that start at a time or later.
-func (s *Store) View(from time.Time) (v View) {
+// View returns the slots that a range of time touches.
+func (s *Store) View(from, until time.Time) View {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.slots) > 0 {
-		v.Since = time.Unix(s.slots[0].start, 0)
-	}
-	for _, slot := range s.slots {
-		if slot.start < from.Unix() {
+	v := View{From: from, Until: until}
+	for i, slot := range s.slots {
+		start, end := time.Unix(slot.start, 0), time.Unix(slot.end(), 0)
+		if !start.Before(until) {
+			break
+		}
+		if i == 0 {
+			v.Since = start
+		}
+		if !end.After(from) {
 			continue
+		}
+		if len(v.slots) == 0 && start.Before(from) {
+			v.From = start
+		}
+		if end.After(until) {
+			v.Until = end
 		}
 		slot.share()
 		v.slots = append(v.slots, slot)
 		v.Step = max(v.Step, time.Duration(slot.width)*time.Second)
-	}
-	return v
-}
-
-// Until returns the part of the view whose slots start before a time.
-func (v View) Until(end time.Time) View {
-	all := v.slots
-	v.slots, v.Step = nil, 0
-	if !v.Since.Before(end) {
-		v.Since = time.Time{}
-	}
-	for _, slot := range all {
-		if slot.start < end.Unix() {
-			v.slots = append(v.slots, slot)
-			v.Step = max(v.Step, time.Duration(slot.width)*time.Second)
-		}
 	}
 	return v
 }

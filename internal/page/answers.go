@@ -183,6 +183,7 @@ func (p *Page) answer(name, path string, r *http.Request, compute func(*query) (
 		}
 		p.fold()
 		if hasFilters(name) {
+			q.view = p.viewFrom(q, q.since())
 			p.chooseVantage(q)
 		}
 		return compute(q)

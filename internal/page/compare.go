@@ -164,9 +164,9 @@ func (p *Page) checkSLO(q *compare.Question, now time.Time) error {
 // knownSLOs returns the SLOs of objectives, of the components of this process, and with a verdict in the history.
 func (p *Page) knownSLOs(now time.Time) []string {
 	p.fold()
-	q := &query{now: now, period: periods[len(periods)-1], filter: filter{vantages: anyVantage, outcomes: anyOutcome}}
-	view := p.view(q)
-	known := p.sloNames(p.newSelection(q).add(view.Slots(), q.filter.together()))
+	q := &query{now: now, asked: now, filter: filter{vantages: anyVantage, outcomes: anyOutcome}}
+	whole := p.viewFrom(q, now.Add(-periods[len(periods)-1].length))
+	known := p.sloNames(p.newSelection(q).add(whole.Slots(), q.filter.together()))
 	for _, component := range p.SLOs.All() {
 		for _, d := range component {
 			known = append(known, names.CleanLabel(d.Name))

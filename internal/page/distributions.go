@@ -9,8 +9,7 @@ import (
 )
 
 type distributions struct {
-	Range       string         `json:"range"`
-	Seen        *seen          `json:"vantage"`
+	scope
 	By          string         `json:"by"`
 	GroupsTotal int            `json:"groups_total"`
 	Groups      []distribution `json:"groups"`
@@ -29,13 +28,12 @@ func (p *Page) distributions(q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	view := p.view(q)
 	grouping := p.newGrouping(q)
-	for slot := range view.Slots() {
+	for slot := range q.view.Slots() {
 		slot.AddTo(grouping.of, grouping.want(series.HistoryQuantities[:]...))
 	}
 	groups, others, count := grouping.groups()
-	answer := &distributions{Range: q.period.name, Seen: q.seen, By: q.by, GroupsTotal: count, Groups: []distribution{}}
+	answer := &distributions{scope: q.scope(), By: q.by, GroupsTotal: count, Groups: []distribution{}}
 	for i := range groups {
 		answer.Groups = append(answer.Groups, groups[i].distribution(withCDF == 1))
 	}

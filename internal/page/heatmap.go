@@ -14,8 +14,7 @@ import (
 )
 
 type heatmap struct {
-	Range       string     `json:"range"`
-	Seen        *seen      `json:"vantage"`
+	scope
 	StepSeconds float64    `json:"step_seconds"`
 	Times       []number   `json:"times"`
 	Indicator   string     `json:"indicator"`
@@ -39,12 +38,11 @@ func (p *Page) heatmap(q *query) (any, error) {
 		return nil, err
 	}
 	quantity := indicators[chosen].quantity
-	view := p.view(q)
-	axis := q.axis(&view)
+	axis := q.axis()
 	rows := make([]map[int]uint64, axis.steps()) // by row, for each step
 	lowest, highest := math.MaxInt, math.MinInt
 	selection, want := p.newSelection(q), q.filter.together(quantity)
-	axis.each(&view, func(step int, slots []history.Slot) {
+	axis.each(&q.view, func(step int, slots []history.Slot) {
 		values := selection.add(slices.Values(slots), want).Parts[0].Of(quantity)
 		rows[step] = map[int]uint64{}
 		for index, n := range values.Buckets() {
@@ -57,7 +55,7 @@ func (p *Page) heatmap(q *query) (any, error) {
 		}
 	})
 	answer := &heatmap{
-		Range: q.period.name, Seen: q.seen, StepSeconds: axis.step.Seconds(), Times: axis.times(),
+		scope: q.scope(), StepSeconds: axis.step.Seconds(), Times: axis.times(),
 		Indicator: indicators[chosen].name, Bounds: []number{}, Counts: make([][]uint64, axis.steps()),
 	}
 	for row := lowest; row <= highest+1; row++ {

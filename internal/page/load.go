@@ -16,8 +16,7 @@ import (
 )
 
 type load struct {
-	Range                 string    `json:"range"`
-	Seen                  *seen     `json:"vantage"`
+	scope
 	SlotSeconds           float64   `json:"slot_seconds"`
 	InFlight              loadCurve `json:"in_flight"`
 	OutputTokensPerSecond loadCurve `json:"output_tokens_per_second"`
@@ -75,12 +74,11 @@ func (b bins) of(load float64) *bin {
 }
 
 func (p *Page) load(q *query) (any, error) {
-	view := p.view(q)
-	axis := q.axis(&view)
+	axis := q.axis()
 	inFlight, throughput := bins{}, bins{}
 	selection := p.newSelection(q)
 	duration, latency := q.filter.together(numbers.RequestDuration), q.filter.together(numbers.TimeToFirstToken, numbers.TimePerOutputToken)
-	axis.each(&view, func(step int, slots []history.Slot) {
+	axis.each(&q.view, func(step int, slots []history.Slot) {
 		sum := selection.add(slices.Values(slots), duration)
 		if total(sum) == 0 || axis.start(step+1).After(axis.now) { // an open slot has no load yet
 			return
@@ -93,7 +91,7 @@ func (p *Page) load(q *query) (any, error) {
 		}
 	})
 	return &load{
-		Range: q.period.name, Seen: q.seen, SlotSeconds: axis.step.Seconds(),
+		scope: q.scope(), SlotSeconds: axis.step.Seconds(),
 		InFlight: p.curve(inFlight), OutputTokensPerSecond: p.curve(throughput), Capacity: p.loadCapacities(q),
 	}, nil
 }

@@ -65,7 +65,7 @@ const maxDimensionValues = 1000
 
 func (p *Page) meta(q *query) (any, error) {
 	q.period = periods[len(periods)-1]
-	view := p.view(q)
+	q.view = p.viewFrom(q, q.since())
 	answer := &meta{
 		Version: p.Version, Time: seconds(q.now), Outcomes: series.OutcomeNames[:], GroupBy: p.groupBy(), Series: p.seriesCount(),
 		History:   historyMeta{Since: missing, Coarsened: p.History.Coarsening() > 0},
@@ -73,11 +73,11 @@ func (p *Page) meta(q *query) (any, error) {
 		TraceLink: known(p.TraceLink), Endpoints: p.endpoints(), Engines: totalOf(p.Engines()), Pairs: p.Comparisons.Pairs(),
 	}
 	p.chooseVantage(q)
-	answer.setValues(p, view.Keys(), &q.filter)
+	answer.setValues(p, q.view.Keys(), &q.filter)
 	q.filter, _ = p.parseFilter(nil) // the SLOs are those of all requests
 	answer.SLOs = []sloMeta{}
 	defined := p.definitions()
-	for _, name := range p.sloNames(p.newSelection(q).add(view.Slots(), q.filter.together())) {
+	for _, name := range p.sloNames(p.newSelection(q).add(q.view.Slots(), q.filter.together())) {
 		s := sloMeta{SLO: name, Objective: missing, WindowSeconds: missing}
 		s.Indicator, s.Threshold = p.threshold(defined, name)
 		if o := p.objective(name); o != nil {
@@ -85,8 +85,8 @@ func (p *Page) meta(q *query) (any, error) {
 		}
 		answer.SLOs = append(answer.SLOs, s)
 	}
-	if !view.Since.IsZero() {
-		answer.History.Since = seconds(view.Since)
+	if !q.view.Since.IsZero() {
+		answer.History.Since = seconds(q.view.Since)
 	}
 	answer.History.MemoryBytes, answer.History.MaxMemoryBytes = p.History.Memory()
 	if kept, ok := p.Slowest.TimelinesKept(); ok {

@@ -15,10 +15,9 @@ import (
 )
 
 type now struct {
-	Time                  number              `json:"time"`
-	Boot                  string              `json:"boot"`
-	Range                 string              `json:"range"`
-	Seen                  *seen               `json:"vantage"`
+	Time number `json:"time"`
+	Boot string `json:"boot"`
+	scope
 	WindowSeconds         number              `json:"window_seconds"`
 	RequestsPerSecond     number              `json:"requests_per_second"`
 	OutputTokensPerSecond number              `json:"output_tokens_per_second"`
@@ -63,10 +62,9 @@ type seriesCount struct {
 const rateWindow = time.Minute
 
 func (p *Page) now(q *query) (any, error) {
-	view := p.view(q)
 	selection := p.newSelection(q)
 	answer := &now{
-		Time: seconds(q.now), Boot: p.boot, Range: q.period.name, Seen: q.seen,
+		Time: seconds(q.now), Boot: p.boot, scope: q.scope(),
 		RequestsPerSecond: missing, OutputTokensPerSecond: missing, InputTokensPerSecond: missing, InFlight: missing,
 		Series: p.seriesCount(), Doubts: append(p.doubts(), q.seen.Doubts...),
 	}
@@ -75,10 +73,10 @@ func (p *Page) now(q *query) (any, error) {
 		answer.setEngines(p)
 	}
 	answer.setRates(p, q, selection)
-	everything := selection.add(view.Slots(), &history.Want{Quantities: bits(numbers.Indicators[:])})
+	everything := selection.add(q.view.Slots(), &history.Want{Quantities: bits(numbers.Indicators[:])})
 	requests := total(everything)
 	answer.Unmeasured = unmeasuredOf(everything)
-	sum := selection.add(view.Slots(), q.filter.together(series.HistoryQuantities[:]...))
+	sum := selection.add(q.view.Slots(), q.filter.together(series.HistoryQuantities[:]...))
 	answer.Indicators = summaries(&sum.Parts[0], false)
 	answer.Requests = map[string]uint64{}
 	for outcome, name := range series.OutcomeNames {
@@ -100,19 +98,19 @@ func (p *Page) now(q *query) (any, error) {
 
 // setRates sets the rates of the last minute.
 func (n *now) setRates(p *Page, q *query, selection *selection) {
-	since := aligned(q.now.Add(-rateWindow), series.HistorySlot)
-	if q.ended {
-		since = q.since()
+	minute := q.view
+	if !q.ended {
+		minute = p.viewFrom(q, aligned(q.now.Add(-rateWindow), series.HistorySlot))
 	}
-	minute := p.viewFrom(q, since)
 	if minute.Since.IsZero() {
 		n.WindowSeconds = 0
 		return
 	}
+	since := minute.From
 	if minute.Since.After(since) {
 		since = minute.Since
 	}
-	window := number(max(q.now.Sub(since).Seconds(), 1))
+	window := number(max(minute.Until.Sub(since).Seconds(), 1))
 	sum := selection.add(minute.Slots(), q.filter.together(numbers.RequestDuration))
 	n.WindowSeconds = window
 	n.RequestsPerSecond = number(total(sum)) / window

@@ -15,8 +15,7 @@ import (
 )
 
 type prompts struct {
-	Range string `json:"range"`
-	Seen  *seen  `json:"vantage"`
+	scope
 	// CachedFrom is the smallest share of cached tokens of a cached prompt. It is missing if one token is enough.
 	CachedFrom number         `json:"cached_from"`
 	Buckets    []promptBucket `json:"buckets"`
@@ -45,11 +44,10 @@ func (p *Page) prompts(q *query) (any, error) {
 	if lengths := p.banded(names.GenAIInputTokens); lengths >= 0 {
 		return p.bandedPrompts(q, lengths), nil
 	}
-	view := p.view(q)
 	want := q.filter.together()
 	want.Prompts = true
-	part := &p.newSelection(q).add(view.Slots(), want).Parts[0]
-	answer := &prompts{Range: q.period.name, Seen: q.seen, CachedFrom: missing, Buckets: []promptBucket{}}
+	part := &p.newSelection(q).add(q.view.Slots(), want).Parts[0]
+	answer := &prompts{scope: q.scope(), CachedFrom: missing, Buckets: []promptBucket{}}
 	for length := range series.PromptLength(series.PromptLengths) {
 		bucket := promptBucket{
 			Uncached: summarize(part.TTFTOfPrompts(length, false)), Cached: summarize(part.TTFTOfPrompts(length, true)),
@@ -73,7 +71,7 @@ func (p *Page) banded(attribute string) int {
 // bands of the cached share divides each band at its first bound.
 func (p *Page) bandedPrompts(q *query, lengths int) *prompts {
 	bounds, shares := p.Dimensions[lengths].Bands, p.banded(numbers.CachedInputShare.Attribute())
-	answer := &prompts{Range: q.period.name, Seen: q.seen, CachedFrom: missing, Buckets: []promptBucket{}}
+	answer := &prompts{scope: q.scope(), CachedFrom: missing, Buckets: []promptBucket{}}
 	if shares >= 0 {
 		answer.CachedFrom = number(p.Dimensions[shares].Bands[0])
 	}
@@ -134,8 +132,7 @@ func (p *Page) promptSums(q *query, lengths, shares int) [][2]history.Sum {
 	}
 	want := q.filter.together(numbers.TimeToFirstToken, numbers.TimePerOutputToken)
 	want.Prompts = shares < 0
-	view := p.view(q)
-	for slot := range view.Slots() {
+	for slot := range q.view.Slots() {
 		slot.AddTo(func(key history.Key) *history.Sum {
 			sum, ok := known[key]
 			if !ok {

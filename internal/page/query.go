@@ -46,6 +46,8 @@ type query struct {
 	id     string // of a request
 	// asked is when the question arrived. It is later than now if the range has ended.
 	asked time.Time
+	// view is the history of the range. It is not set at endpoints without filters.
+	view history.View
 	// seen says which vantage the answer shows. It is nil at endpoints without filters.
 	seen *seen
 
@@ -229,7 +231,7 @@ func (p *Page) groupBy() string {
 	}
 }
 
-// since returns the start of the range: that of a step, so that no slot is cut.
+// since returns the start of the range: that of a step, so that as few slots as possible are cut.
 func (q *query) since() time.Time {
 	return aligned(q.now.Add(-q.period.length), q.period.step)
 }
@@ -241,14 +243,28 @@ func aligned(t time.Time, step time.Duration) time.Time {
 	return time.Unix(unix-unix%seconds, 0)
 }
 
-// view returns the history of the range.
-func (p *Page) view(q *query) history.View { return p.viewFrom(q, q.since()) }
-
-// viewFrom returns the history from a time to the end of the range.
+// viewFrom returns the history from a time to the end of the range. Of an open slot, it has what is over.
 func (p *Page) viewFrom(q *query, from time.Time) history.View {
 	end := q.now
 	if !q.ended {
 		end = end.Add(time.Second) // now may be in the first second of a slot
 	}
-	return p.History.View(from).Until(end)
+	view := p.History.View(from, end)
+	if view.Until.After(q.asked) {
+		view.Until = q.asked
+	}
+	return view
+}
+
+// scope says what an answer is about.
+type scope struct {
+	Range string `json:"range"`
+	// From and To are the range, widened so that it cuts no slot of the history.
+	From number `json:"from"`
+	To   number `json:"to"`
+	Seen *seen  `json:"vantage"`
+}
+
+func (q *query) scope() scope {
+	return scope{q.period.name, seconds(q.view.From), seconds(q.view.Until), q.seen}
 }

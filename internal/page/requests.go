@@ -17,8 +17,7 @@ import (
 )
 
 type requests struct {
-	Range    string           `json:"range"`
-	Seen     *seen            `json:"vantage"`
+	scope
 	Slowest  string           `json:"slowest"`
 	Requests []requestNumbers `json:"requests"`
 }
@@ -69,11 +68,14 @@ func (p *Page) requests(q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer := &requests{Range: q.period.name, Seen: q.seen, Slowest: names[by], Requests: []requestNumbers{}}
-	since := q.now.Add(-q.period.length)
-	for _, r := range p.Slowest.Slowest(slowest.WindowOf(q.asked.Sub(since)), by, limit, func(r *slowest.Entry) bool {
+	answer := &requests{scope: q.scope(), Slowest: names[by], Requests: []requestNumbers{}}
+	age := q.period.length
+	if q.ended {
+		age = q.asked.Sub(q.view.From)
+	}
+	for _, r := range p.Slowest.Slowest(slowest.WindowOf(age), by, limit, func(r *slowest.Entry) bool {
 		id := series.Labels{Dimensions: r.Dimensions, Vantage: r.Vantage}
-		return q.filter.outcomes[r.Outcome] && !r.Arrival.Before(since) && !r.Arrival.After(q.now) && q.filter.selects(&id)
+		return q.filter.outcomes[r.Outcome] && !r.Arrival.Before(q.view.From) && !r.Arrival.After(q.view.Until) && q.filter.selects(&id)
 	}) {
 		answer.Requests = append(answer.Requests, p.numbersOf(r))
 	}

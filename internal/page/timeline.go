@@ -16,11 +16,11 @@ type timeAxis struct {
 	step       time.Duration
 }
 
-// axis returns the steps of a view. They are as wide as its widest slot, so that no slot
+// axis returns the steps of the range. They are as wide as its widest slot, so that no slot
 // spans two.
-func (q *query) axis(v *history.View) timeAxis {
-	step := max(q.period.step, v.Step)
-	return timeAxis{now: q.now, since: aligned(q.since(), step), known: v.Since, step: step}
+func (q *query) axis() timeAxis {
+	step := max(q.period.step, q.view.Step)
+	return timeAxis{now: q.view.Until, since: aligned(q.view.From, step), known: q.view.Since, step: step}
 }
 
 // steps returns the number of steps.

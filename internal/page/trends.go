@@ -15,8 +15,7 @@ import (
 var trended = []numbers.ID{numbers.TimeToFirstToken, numbers.TimePerOutputToken, numbers.InterTokenLatency, numbers.RequestDuration}
 
 type trends struct {
-	Range       string   `json:"range"`
-	Seen        *seen    `json:"vantage"`
+	scope
 	StepSeconds float64  `json:"step_seconds"`
 	Times       []number `json:"times"`
 	Total       rates    `json:"total"`
@@ -57,15 +56,14 @@ func (a *timeAxis) rate(step int, requests uint64, tokens number, part *history.
 }
 
 func (p *Page) trends(q *query) (any, error) {
-	view := p.view(q)
-	axis := q.axis(&view)
+	axis := q.axis()
 	grouping := p.newGrouping(q)
-	for slot := range view.Slots() {
+	for slot := range q.view.Slots() {
 		slot.AddTo(grouping.of, grouping.want(q.ranked()...))
 	}
 	groups, others, count := grouping.groups()
 	answer := &trends{
-		Range: q.period.name, Seen: q.seen, StepSeconds: axis.step.Seconds(), Times: axis.times(), Total: newRates(&axis),
+		scope: q.scope(), StepSeconds: axis.step.Seconds(), Times: axis.times(), Total: newRates(&axis),
 		By: q.by, GroupsTotal: count, Groups: make([]*trend, len(groups)),
 	}
 	for i := range groups {
@@ -76,7 +74,7 @@ func (p *Page) trends(q *query) (any, error) {
 	}
 	everything, duration := p.newSelection(q), q.filter.together(numbers.RequestDuration)
 	rest := grouping.keep(groups, others)
-	axis.each(&view, func(step int, slots []history.Slot) {
+	axis.each(&q.view, func(step int, slots []history.Slot) {
 		sum := everything.add(slices.Values(slots), duration)
 		answer.Total.set(step, axis.rate(step, total(sum), number(sum.Counts[series.CountOf(numbers.OutputTokens)]), &sum.Parts[0]))
 		grouping.reset()

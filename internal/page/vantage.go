@@ -4,8 +4,6 @@
 package page
 
 import (
-	"time"
-
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/history"
 	"github.com/tokenpulse/tokenpulse/internal/series"
@@ -88,7 +86,7 @@ type seenRequests struct {
 // outermost one that has at least half as many requests as the one that has most. A range without requests has the
 // vantage of the whole history, whose budgets go on.
 func (p *Page) chooseVantage(q *query) {
-	q.seen = p.see(q, q.since())
+	q.seen = p.see(q, &q.view)
 	q.seen.Shown = q.values.Get(paramVantage)
 	switch q.seen.Shown {
 	case vantageAll:
@@ -96,7 +94,8 @@ func (p *Page) chooseVantage(q *query) {
 	case "":
 		from := q.seen
 		if from.vantages == 0 {
-			from = p.see(q, q.now.Add(-periods[len(periods)-1].length))
+			whole := p.viewFrom(q, q.now.Add(-periods[len(periods)-1].length))
+			from = p.see(q, &whole)
 		}
 		shown := from.outermost(func(v timeline.Vantage) bool { return 2*total(&from.sums[v]) >= from.most })
 		if shown != timeline.VantageUnspecified {
@@ -107,8 +106,8 @@ func (p *Page) chooseVantage(q *query) {
 	}
 }
 
-// see counts the selected requests of each vantage from a time on.
-func (p *Page) see(q *query, since time.Time) *seen {
+// see counts the selected requests of each vantage.
+func (p *Page) see(q *query, view *history.View) *seen {
 	s := &seen{Requests: []seenRequests{}, Doubts: []doubt{}}
 	all := filter{dimensions: q.filter.dimensions, vantages: anyVantage, outcomes: anyOutcome}
 	known := map[history.Key]*history.Sum{}
@@ -122,7 +121,7 @@ func (p *Page) see(q *query, since time.Time) *seen {
 		}
 		return sum
 	}
-	view, want := p.viewFrom(q, since), all.together()
+	want := all.together()
 	for slot := range view.Slots() {
 		slot.AddTo(of, want)
 	}
@@ -154,7 +153,7 @@ func (s *seen) outermost(enough func(timeline.Vantage) bool) timeline.Vantage {
 func (s *seen) doubt(q *query, shown timeline.Vantage) {
 	report := func(m diagnostics.Mistake, seenBy timeline.Vantage) {
 		if m.SeenIn(diagnostics.Facts{Cases: int64(total(&s.sums[seenBy]))}) {
-			s.Doubts = append(s.Doubts, doubt{m.Message(), seenBy.String(), seconds(q.since())})
+			s.Doubts = append(s.Doubts, doubt{m.Message(), seenBy.String(), seconds(q.view.From)})
 		}
 	}
 	for _, v := range observers {

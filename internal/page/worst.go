@@ -13,8 +13,7 @@ import (
 )
 
 type worst struct {
-	Range      string                `json:"range"`
-	Seen       *seen                 `json:"vantage"`
+	scope
 	Indicators map[string]*slowGroup `json:"indicators"`
 	SLOs       map[string]*badGroup  `json:"slos"`
 }
@@ -49,10 +48,9 @@ var slowestOf = [...]numbers.ID{numbers.TimeToFirstToken, numbers.TimePerOutputT
 // fast model. Without one, it names none: the fault is everywhere, or too rare to say where. Of groups that stand out
 // alike, that of the dimension which splits the charts wins.
 func (p *Page) worst(q *query) (any, error) {
-	answer := &worst{Range: q.period.name, Seen: q.seen, Indicators: map[string]*slowGroup{}, SLOs: map[string]*badGroup{}}
+	answer := &worst{scope: q.scope(), Indicators: map[string]*slowGroup{}, SLOs: map[string]*badGroup{}}
 	tallies := p.newTallies(q)
-	view := p.view(q)
-	for slot := range view.Slots() {
+	for slot := range q.view.Slots() {
 		tallies.add(&slot)
 	}
 	for i, of := range tallies.dimensions {

@@ -77,7 +77,7 @@ export interface Engine { engine: string; state: string; reason: string; since: 
 export interface Doubt { message: string; about: string; since: number }
 
 export interface Now {
-  time: number; range: Range; vantage: Seen; window_seconds: number;
+  time: number; range: Range; from: number; to: number; vantage: Seen; window_seconds: number;
   requests_per_second: Maybe; output_tokens_per_second: Maybe; input_tokens_per_second: Maybe;
   in_flight: Maybe;
   open_streams: Maybe;

@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-import type {Meta} from './api';
+import type {Meta, Now} from './api';
 import {type Option, segments, select} from './controls';
 import {fill, h, setText} from './dom';
 import {defaultSplit, groupings, splitBy} from './groups';
@@ -10,7 +10,7 @@ import {severalVantages, sum, vantageName} from './sections/vantages';
 import type {State} from './live';
 import {dimensionName, valueName} from './terms';
 import {theme, toggleTheme, onTheme} from './theme';
-import {time} from './units';
+import {span, time} from './units';
 import type {View} from './view';
 
 const parts = [['now', 'Now'], ['trends', 'Over time'], ['heatmap', 'ITL'], ['phases', 'Phases'], ['load', 'Load'], ['prompts', 'Prompts'], ['slowest', 'Slowest'], ['compare', 'Compare']] as const;
@@ -47,13 +47,15 @@ export class Header {
     this.nameTheme();
   }
 
-  state(state: State, last: number | null): void {
+  /** Shows the state of the connection or, of a page that stands still, the range of its numbers. */
+  state(state: State, last: Now | null): void {
     this.status.dataset.state = state;
     const end = this.view.end;
     this.resume.hidden = end === null;
-    const text = {connecting: 'Connecting', live: end === null ? 'Live' : `${this.view.range} until ${time(end)}`, offline: last === null ? 'Not connected' : `Disconnected since ${time(last)}`}[state];
+    const text = {connecting: 'Connecting', live: end === null ? 'Live' : last === null ? 'Loading' : span(last.from, last.to), offline: last === null ? 'Not connected' : `Disconnected since ${time(last.time)}`}[state];
     if (!this.statusText.isConnected) fill(this.status, icon('dot'), this.statusText);
     setText(this.statusText, text);
+    this.status.title = end === null ? '' : `${this.view.range} until ${time(end)}, in whole slots of the history`;
     this.status.firstElementChild?.replaceWith(icon(state === 'offline' ? 'cross' : 'dot'));
   }
 

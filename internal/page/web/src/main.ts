@@ -18,7 +18,7 @@ import {requestPage} from './sections/request';
 import {SlowestSection} from './sections/slowest';
 import {TrendsSection} from './sections/trends';
 import {formulas} from './terms';
-import {count, time} from './units';
+import {count, span, time} from './units';
 import {View} from './view';
 
 const element = (id: string) => {
@@ -109,7 +109,7 @@ class Page {
     if (!this.meta) return;
     void this.loadMeta(); // filters change what splits the charts
     this.header.update(this.meta);
-    this.header.state(this.live.state, this.last?.time ?? null);
+    this.header.state(this.live.state, this.last);
     if (this.mode !== 'empty') this.show(this.view.get('request') ? `request ${this.view.get('request')}` : 'numbers');
     this.live.connect(this.view.query());
     this.refresher.refresh();
@@ -117,13 +117,14 @@ class Page {
 
   private tick(now: Now): void {
     this.last = now;
+    this.header.state(this.live.state, now);
     if (this.mode === 'empty' && Object.values(now.requests).some(requests => requests > 0)) void this.loadMeta();
     this.doubt(now.doubts);
     this.now.update(now);
     this.trends.thresholds(now);
     this.load.thresholds(now);
     const none = Object.values(now.requests).every(requests => requests === 0);
-    fill(this.nomatch, none && this.mode === 'numbers' && h('div', {class: 'banner'}, h('strong', {}, this.view.end === null ? `No request in the last ${this.view.range}` : `No request in the ${this.view.range} until ${time(this.view.end)}`),
+    fill(this.nomatch, none && this.mode === 'numbers' && h('div', {class: 'banner'}, h('strong', {}, this.view.end === null ? `No request in the last ${this.view.range}` : `No request from ${span(now.from, now.to)}`),
       h('p', {}, this.view.filtered ? 'Clear the filters or widen the range.' : 'Widen the range, or check that traffic reaches the Collector.')));
   }
 
@@ -140,7 +141,7 @@ class Page {
   }
 
   private connection(state: State, before: State): void {
-    this.header.state(state, this.last?.time ?? null);
+    this.header.state(state, this.last);
     if (state === 'offline') {
       fill(this.banner, h('div', {class: 'banner bad'}, h('strong', {}, 'Connection lost'),
         h('p', {}, `The numbers are ${this.last ? `those of ${time(this.last.time)}` : 'missing'}. Check that the Collector runs; the page connects again by itself.`)));

@@ -92,3 +92,9 @@ export function time(unix: number): string {
   const date = new Date(unix * 1000);
   return (date.toDateString() === new Date().toDateString() ? clock : day).format(date);
 }
+
+/** Formats a range of Unix times in seconds, with one weekday if both are of the same day. */
+export function span(from: number, to: number): string {
+  const [first, last] = [new Date(from * 1000), new Date(to * 1000)];
+  return `${time(from)} to ${first.toDateString() === last.toDateString() ? clock.format(last) : time(to)}`;
+}

@@ -4,7 +4,7 @@
 // @ts-nocheck: Node.js has no types here
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import {amount, count, duration, pace, percent, roundBelow, roundDuration, roundPercent} from '../src/units';
+import {amount, count, duration, pace, percent, roundBelow, roundDuration, roundPercent, span} from '../src/units';
 
 const cases = (name, format, rows) => test(name, () => rows.forEach(([value, text]) => assert.equal(format(value), text)));
 
@@ -19,3 +19,5 @@ cases('counts', count, [[0, '0'], [7, '7'], [1234, '1,234'], [12345, '12.3k'], [
 cases('rates', amount, [[0.0314, '0.0314'], [8.54, '8.54'], [99.96, '100'], [2599.4, '2,599']]);
 cases('shares near one keep the digits that matter', percent, [[1, '100%'], [0, '0%'], [0.93, '93.0%'], [0.9993, '99.93%'], [0.999999, '99.999%'], [-0.12, '−12.0%'], [0.0004, '0.0400%']]);
 cases('budgets are short', roundPercent, [[1 - 0.99, '1%'], [1 - 0.999, '0.1%'], [0.25, '25%']]);
+const at = (date, hour) => new Date(2026, 0, date, hour).getTime() / 1000;
+cases('a range names its days', ([from, to]) => span(from, to), [[[at(3, 8), at(3, 10)], 'Sat 08:00:00 to 10:00:00'], [[at(3, 22), at(4, 2)], 'Sat 22:00:00 to Sun 02:00:00']]);
