@@ -26,7 +26,7 @@ export const notice = (what: string, todo: string): HTMLElement => h('p', {class
 
 /** Returns the milliseconds after which a section of a range is loaded again. */
 export const pace = (range: Range): number => {
-  const seconds = [...range.matchAll(/(\d+)([hms])/g)].reduce((sum, [, n, unit]) => sum + Number(n) * {h: 3600, m: 60, s: 1}[unit as 'h' | 'm' | 's'], 0);
+  const seconds = [...range.matchAll(/(\d+)([dhms])/g)].reduce((sum, [, n, unit]) => sum + Number(n) * {d: 86_400, h: 3600, m: 60, s: 1}[unit as 'd' | 'h' | 'm' | 's'], 0);
   return seconds <= 300 ? 5_000 : seconds <= 3600 ? 15_000 : 60_000;
 };
 

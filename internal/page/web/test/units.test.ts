@@ -4,6 +4,7 @@
 // @ts-nocheck: Node.js has no types here
 import assert from 'node:assert/strict';
 import test from 'node:test';
+import {pace as refresh} from '../src/section';
 import {amount, count, duration, pace, percent, roundBelow, roundDuration, roundPercent, span} from '../src/units';
 
 const cases = (name, format, rows) => test(name, () => rows.forEach(([value, text]) => assert.equal(format(value), text)));
@@ -21,3 +22,4 @@ cases('shares near one keep the digits that matter', percent, [[1, '100%'], [0, 
 cases('budgets are short', roundPercent, [[1 - 0.99, '1%'], [1 - 0.999, '0.1%'], [0.25, '25%']]);
 const at = (date, hour) => new Date(2026, 0, date, hour).getTime() / 1000;
 cases('a range names its days', ([from, to]) => span(from, to), [[[at(3, 8), at(3, 10)], 'Sat 08:00:00 to 10:00:00'], [[at(3, 22), at(4, 2)], 'Sat 22:00:00 to Sun 02:00:00']]);
+cases('long ranges load again less often', refresh, [['5m', 5000], ['90s', 5000], ['1h', 15_000], ['24h', 60_000], ['7d', 60_000], ['1d12h', 60_000]]);
