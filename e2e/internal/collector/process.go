@@ -136,8 +136,8 @@ func underTest(t *testing.T) string {
 
 var otherCollector = flag.String("collector", "", "the Collector to test, in place of dist/otelcol-tokenpulse")
 
-// Run runs a program until it has exited with 0.
-func Run(t *testing.T, path string, args ...string) {
+// Run runs a program until it has exited with 0, and returns what it wrote.
+func Run(t *testing.T, path string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
@@ -145,6 +145,7 @@ func Run(t *testing.T, path string, args ...string) {
 	command.Env = environ(t)
 	output, err := command.CombinedOutput()
 	require.NoError(t, err, "%s %v:\n%s", path, args, output)
+	return string(output)
 }
 
 // WriteFile writes a file that only its owner reads, and returns its path.

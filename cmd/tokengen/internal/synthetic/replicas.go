@@ -118,8 +118,8 @@ func (r *replicas) complete(f *flight) {
 
 // Limits of the SLO that Limit is about.
 const (
-	LimitTTFT = 2 * time.Second
-	LimitTPOT = 50 * time.Millisecond
+	LimitTTFT = time.Second
+	LimitTPOT = 40 * time.Millisecond
 )
 
 // Limit returns the largest constant load of each of the engines at which a share of the requests has at most LimitTTFT and LimitTPOT, to
