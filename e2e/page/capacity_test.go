@@ -44,7 +44,7 @@ func TestLivePage_SaysHowMuchRoomTheReplicasHave(t *testing.T) {
 	p.waitUntilLoaded()
 	p.show("load")
 	const text = `document.querySelector('#load .heading p').textContent`
-	p.waitUntil(text + `.includes('The limit for all is unknown: no load has been too high yet.')`)
+	p.waitUntil(text + `.includes('The limit within all SLOs is unknown: no load has been too high yet.')`)
 	fleet.Serve(t, 40*time.Minute, 4, true)
 	fleet.At = time.Now().Add(-2 * time.Minute)
 	fleet.Serve(t, 2*time.Minute, 1, false)
@@ -54,7 +54,7 @@ func TestLivePage_SaysHowMuchRoomTheReplicasHave(t *testing.T) {
 	c.AskPage(t, "capacity", &answer)
 	described("OK")
 	require.InDelta(t, 2*answer.Limit.Requests-2, answer.Room.Requests, 0.2, "two replicas with 1 request/s each")
-	require.Regexp(t, `Room for 1\.\d+ more requests/s within all\.`, p.text(text))
-	require.Regexp(t, `\d+(, right of the chart,)? is the limit of all replicas for all`, p.text(`document.querySelector('#load .marks').textContent`))
+	require.Regexp(t, `Room for 1\.\d+ more requests/s within all SLOs\.`, p.text(text))
+	require.Regexp(t, `\d+(, right of the chart,)? is the limit of the replicas within all SLOs`, p.text(`document.querySelector('#load .marks').textContent`))
 	p.screenshot("capacity")
 }

@@ -29,7 +29,7 @@ func TestExampleCapacity_GaugesQueriesAndAutoscalersAgree(t *testing.T) {
 	c := collector.Start(t, collector.Example(t, "capacity/collector.yaml"))
 	model := strings.Repeat("m", 80)
 	fleet := &vllmfleet.Fleet{Address: collector.Getenv(t, "OTLP_HTTP_ENDPOINT"), Model: model, At: time.Now().Add(-190 * time.Minute)}
-	for _, name := range strings.Fields("a b c d e f g h i") {
+	for name := range strings.FieldsSeq("a b c d e f g h i") {
 		fleet.Replicas = append(fleet.Replicas, "vllm-"+name)
 	}
 	fleet.Serve(t, 140*time.Minute, 2, false)

@@ -62,8 +62,8 @@ func (f *Fleet) add(all ptrace.Traces, replica string, bad bool) {
 	resource.Resource().Attributes().PutStr("service.instance.id", replica)
 	span := resource.ScopeSpans().AppendEmpty().Spans().AppendEmpty()
 	span.SetName("llm_request")
-	span.SetTraceID(pcommon.TraceID([]byte(fmt.Sprintf("%016d", f.sent))))
-	span.SetSpanID(pcommon.SpanID([]byte(fmt.Sprintf("%08d", f.sent))))
+	span.SetTraceID(pcommon.TraceID(fmt.Appendf(nil, "%016d", f.sent)))
+	span.SetSpanID(pcommon.SpanID(fmt.Appendf(nil, "%08d", f.sent)))
 	span.SetStartTimestamp(pcommon.NewTimestampFromTime(f.At))
 	span.SetEndTimestamp(pcommon.NewTimestampFromTime(f.At.Add(takes)))
 	first := 0.2

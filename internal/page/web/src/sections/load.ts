@@ -52,15 +52,17 @@ export class LoadSection implements Section {
     const {curve} = this;
     if (!curve) return;
     const x = curve.points.map(({load}) => load);
-    const marks: Mark[] = [];
+    const marks: (Mark & {slos: string[]})[] = [];
     for (const {slo, largest_load: load} of curve.slos) {
       const at = marks.find(mark => mark.x === load);
-      if (at) at.label += `, ${slo}`;
-      else if (load !== null) marks.push({x: load, label: `${amount(load)} is the largest load that met ${slo}`});
+      if (at) {
+        at.label += `, ${slo}`;
+        at.slos.push(slo);
+      } else if (load !== null) marks.push({x: load, slos: [slo], label: `${amount(load)} is the largest load that met ${slo}`});
     }
     const last = x.at(-1) ?? 0;
     for (const {slo, limit} of this.axis === 'output_tokens_per_second' ? this.answer?.capacity ?? [] : []) {
-      if (limit) marks.push({x: limit.output_tokens, label: `${amount(limit.output_tokens)}${limit.output_tokens > last ? ', right of the chart,' : ''} is the limit of all replicas for ${slo}`});
+      if (limit) marks.push({x: limit.output_tokens, slos: [slo], label: `${amount(limit.output_tokens)}${limit.output_tokens > last ? ', right of the chart,' : ''} is the limit of the replicas within ${named(slo)}`});
     }
     for (const [i, indicator] of indicators.entries()) {
       const lines = curves.map(({name, ...rest}): Line => ({name, color: '--series-1', points: true, ...rest, values: curve.points.map(point => point[indicator]?.[name] ?? null)}));
@@ -69,7 +71,7 @@ export class LoadSection implements Section {
       if (none) fill(none, x.length === 0 && 'No traffic in this range');
       this.charts[i]?.update(x, lines, {
         thresholds: own.map(slo => ({label: `${slo.slo} ≤ ${roundDuration(slo.threshold ?? 0)}`, value: slo.threshold ?? 0})),
-        marks: marks.filter(mark => own.length === 0 || own.some(slo => mark.label.includes(slo.slo)) || mark.label.endsWith(' all')),
+        marks: marks.filter(({slos}) => own.length === 0 || slos.includes('all') || own.some(({slo}) => slos.includes(slo))),
         scale: '',
         describe: `${short(indicator)} by load: ${curve.points.map(point => `at ${amount(point.load)} p95 ${valueOf(indicator, point[indicator]?.p95)}`).join('; ')}`,
       });
@@ -98,10 +100,12 @@ const unknown = {
   several_series: 'filter by one model, service and operation',
 };
 
+const named = (slo: string): string => slo === 'all' ? 'all SLOs' : slo;
+
 /** Says how much more load the replicas can take now. */
 const room = ({slo, reason, room, stale}: LoadCapacity): string => reason === null
-  ? `Room for ${amount(room)} more requests/s within ${slo}${stale ? ', as learned over a day ago' : ''}.`
-  : `The limit for ${slo} is unknown: ${unknown[reason]}.`;
+  ? `Room for ${amount(room)} more requests/s within ${named(slo)}${stale ? ', as learned over a day ago' : ''}.`
+  : `The limit within ${named(slo)} is unknown: ${unknown[reason]}.`;
 
 /** Says which dash is which percentile. */
 export const percentileKeys = (shown: Percentile[] = ['p50', 'p95', 'p99']): string =>
