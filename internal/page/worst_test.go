@@ -18,9 +18,9 @@ import (
 
 // shareOf is a number of equal requests, of which some are bad.
 type shareOf struct {
-	replica, tenant, errorType, prompt string
-	requests, bad                      int
-	ttft                               float64 // seconds, of each
+	replica, tenant, errorType, prompt, cold string
+	requests, bad                            int
+	ttft                                     float64 // seconds, of each
 }
 
 type worstReply struct {
@@ -41,11 +41,15 @@ func worstOf(t *testing.T, query string, all ...shareOf) (r worstReply) {
 	t.Helper()
 	now := time.Now().Truncate(time.Minute).Add(30 * time.Second)
 	page, engine := pageWith(now, series.Config{MaxSeries: 5000, Dimensions: series.Dimensions{
-		{Attribute: "tenant"}, {Attribute: "replica"}, {Attribute: "error.type"}, {Attribute: "gen_ai.usage.input_tokens", Bands: []float64{100}, Label: "prompt"},
+		{Attribute: "tenant"},
+		{Attribute: "replica"},
+		{Attribute: "error.type"},
+		{Attribute: "gen_ai.usage.input_tokens", Bands: []float64{100}, Label: "prompt"},
+		{Attribute: "tokenpulse.cold"},
 	}})
 	for _, s := range all {
 		for i := range s.requests {
-			request := &series.Contribution{Dimensions: []string{s.tenant, s.replica, s.errorType, s.prompt}, Vantage: "server", Arrival: now.Add(-time.Minute)}
+			request := &series.Contribution{Dimensions: []string{s.tenant, s.replica, s.errorType, s.prompt, s.cold}, Vantage: "server", Arrival: now.Add(-time.Minute)}
 			request.SetValue(numbers.RequestDuration, 10)
 			if s.ttft > 0 {
 				request.SetValue(numbers.TimeToFirstToken, s.ttft)
@@ -143,6 +147,25 @@ func TestWorst_PrefersTheCauseToTheExtreme(t *testing.T) {
 	})
 	r := worstOf(t, "", append(all, shareOf{replica: "lonely", tenant: "solo", requests: 1, bad: 1, ttft: 60})...)
 	require.Equal(t, "engine-2", r.SLOs["fast"].Value, "although all requests of another are bad")
+}
+
+// A new replica is cold, and another one is a bit slow. Cold starts explain more bad requests, and hide that one.
+func TestWorst_LeavesColdStartsOut(t *testing.T) {
+	all := append(replicas(func(i int, s *shareOf) {
+		if i == 4 {
+			s.bad, s.ttft = 30, 0.6
+		}
+	}), shareOf{replica: "new", tenant: "acme", cold: "true", requests: 100, bad: 100, ttft: 9}, shareOf{replica: "new", tenant: "acme", requests: 100, ttft: 0.2})
+	r := worstOf(t, "", all...)
+	for _, found := range []found{r.SLOs["fast"], r.Indicators["time_to_first_token"]} {
+		require.Equal(t, "tokenpulse.cold true", found.By+" "+found.Value)
+		require.Equal(t, 100, found.Requests)
+	}
+	r = worstOf(t, "?where=tokenpulse.cold%3D", all...)
+	for _, found := range []found{r.SLOs["fast"], r.Indicators["time_to_first_token"]} {
+		require.Equal(t, "replica engine-4", found.By+" "+found.Value)
+		require.Equal(t, 200, found.Requests)
+	}
 }
 
 func TestWorst_NamesOneOfTwoCauses(t *testing.T) {
