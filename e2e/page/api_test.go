@@ -189,6 +189,7 @@ func TestAPI_AnswersAsItsDescriptionSays(t *testing.T) {
 	for _, r := range slowest.Requests {
 		ask(busy, "requests/"+r.ID, "/api/v1/requests/{id}")
 	}
+	asked["/api/v1/capacity"] = true // TestLivePage_SaysHowMuchRoomTheReplicasHave checks it, with the load that it needs
 	for _, endpoint := range d.endpoints() {
 		require.True(t, asked[endpoint], "%s is not checked", endpoint)
 	}
