@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
@@ -95,6 +96,39 @@ func benchmarkConsume(b *testing.B, e *tokenSLI) {
 func BenchmarkConsume(b *testing.B) {
 	e, _ := unstarted(b, nil)
 	benchmarkConsume(b, e)
+}
+
+// BenchmarkCapacity records batches of spans of ten replicas without and with `capacity`.
+func BenchmarkCapacity(b *testing.B) {
+	for name, change := range map[string]func(*Config){"off": nil, "on": withCapacity} {
+		b.Run(name, func(b *testing.B) {
+			e, _ := unstarted(b, change)
+			var attributes []map[string]any
+			for i := range 100 {
+				attributes = append(attributes, request("met", map[string]any{
+					"service.instance.id": fmt.Sprint("vllm-", i%10), "tokenpulse.request.duration": 4.25, "tokenpulse.time_to_first_token": 0.25,
+					"tokenpulse.time_per_output_token": 0.02,
+				}))
+			}
+			traces := batch(attributes...)
+			at := time.Now().Add(-time.Hour)
+			b.ReportAllocs()
+			for b.Loop() {
+				b.StopTimer()
+				at = at.Add(time.Millisecond)
+				for _, resource := range again(traces).ResourceSpans().All() {
+					span := resource.ScopeSpans().At(0).Spans().At(0)
+					span.SetStartTimestamp(pcommon.NewTimestampFromTime(at))
+					span.SetEndTimestamp(pcommon.NewTimestampFromTime(at.Add(4250 * time.Millisecond)))
+				}
+				b.StartTimer()
+				if err := e.consume(b.Context(), traces); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*100), "ns/span")
+		})
+	}
 }
 
 // BenchmarkVerdicts records batches of an engine's spans, by the verdict of three SLOs on each.

@@ -41,7 +41,6 @@ type CapacityConfig struct {
 
 // Limits of `capacity`.
 const (
-	maxCapacities   = 10
 	minForget       = time.Hour
 	maxForget       = 90 * 24 * time.Hour
 	defaultForget   = 7 * 24 * time.Hour
@@ -56,7 +55,7 @@ func (c *CapacityConfig) Unmarshal(conf *confmap.Conf) error {
 }
 
 func capacityProblems(all []CapacityConfig) (errs settings.Problems) {
-	errs.Unless(len(all) <= maxCapacities, "`capacity` has %d entries; the maximum is %d", len(all), maxCapacities)
+	errs.Unless(len(all) <= capacity.MaxObjectives, "`capacity` has %d entries; the maximum is %d", len(all), capacity.MaxObjectives)
 	used := map[string]int{}
 	for i := range all {
 		c := &all[i]
@@ -140,10 +139,10 @@ func (c *capacities) watch(r *series.Contribution, span ptrace.Span, resource pc
 		return
 	}
 	label := func(name string) string { return attributes.Label(name, span.Attributes(), resource) }
+	var key [512]byte
 	of := capacity.Request{
-		Series: string(c.ofOutcome.AppendKey(nil, r.Dimensions, r.Vantage)), Vantage: r.Vantage, Replica: attributes.Replica(r.Vantage, label),
+		Vantage: r.Vantage, Replica: attributes.Replica(r.Vantage, label),
 		Start: span.StartTimestamp().AsTime(), End: span.EndTimestamp().AsTime(),
-		Verdicts: make([]capacity.Verdict, len(c.positions)),
 	}
 	of.Output, of.Prompt, of.Sized = sizeOf(r)
 	for name, verdict := range r.Verdicts.All {
@@ -151,7 +150,7 @@ func (c *capacities) watch(r *series.Contribution, span ptrace.Span, resource pc
 			of.Verdicts[i] = verdictsOfCapacity[verdict]
 		}
 	}
-	c.Record(&of, r.Arrival)
+	c.Record(c.ofOutcome.AppendKey(key[:0], r.Dimensions, r.Vantage), &of, r.Arrival)
 }
 
 var verdictsOfCapacity = [slo.Verdicts]capacity.Verdict{slo.Good: capacity.Good, slo.Bad: capacity.Bad}

@@ -73,7 +73,7 @@ func (i *instance) add(r *Request, of *share, now time.Time) (late bool) {
 		s.Unsized++
 	}
 	i.lasting.add(r.End.Sub(r.Start))
-	of.add(begun, r.Verdicts)
+	of.add(begun, &r.Verdicts)
 	return false
 }
 
@@ -138,7 +138,7 @@ func (s *share) at(slot int64) []verdicts {
 	return s.verdicts[slot%held*n : (slot%held+1)*n]
 }
 
-func (s *share) add(slot int64, of []Verdict) {
+func (s *share) add(slot int64, of *[MaxObjectives]Verdict) {
 	s.latest = max(s.latest, slot)
 	for i, v := range s.at(slot) {
 		switch of[i] {

@@ -39,7 +39,7 @@ func (t *Table) Restore(key Key, encoded []byte, now time.Time) error {
 	if i < 0 {
 		return nil
 	}
-	s := t.subject(key.Series, now)
+	s := t.subject([]byte(key.Series), now)
 	if s == nil {
 		return nil
 	}

@@ -31,18 +31,20 @@ const (
 
 // Request is an ended request.
 type Request struct {
-	// Series is the key of its series, such as a model's. Vantage and Replica say who served it as seen by whom.
-	Series, Vantage, Replica string
-	Start, End               time.Time
+	// Vantage and Replica say who served it as seen by whom.
+	Vantage, Replica string
+	Start, End       time.Time
 	// Sized is true if the tokens of its answer, and of its prompt without the cached ones, are known.
 	Sized          bool
 	Output, Prompt uint64
 	// Verdicts are those for the objectives, in their order.
-	Verdicts []Verdict
+	Verdicts [MaxObjectives]Verdict
 }
 
 // Limits of a Table.
 const (
+	// MaxObjectives is that of the objectives.
+	MaxObjectives = 10
 	// MaxLimits is that of the limits, of up to 10 KiB each.
 	MaxLimits = 1000
 	// MaxReplicas is that of the replicas, of about 3 KiB each and 1 KiB for each of their limits.
@@ -78,7 +80,7 @@ type subject struct {
 	slots  uint64   // that it has learned from
 }
 
-// NewTable returns an empty table.
+// NewTable returns an empty table. There may be MaxObjectives objectives.
 func NewTable(objectives []Objective) *Table {
 	return &Table{objectives: objectives, subjects: map[string]*subject{}, instances: map[place]*instance{}}
 }
@@ -93,8 +95,8 @@ func (t *Table) Dropped() Dropped {
 	return t.dropped
 }
 
-// Record counts a request. Times after now count as now.
-func (t *Table) Record(r *Request, now time.Time) {
+// Record counts a request of a series, such as that of a model. Times after now count as now. The table keeps no reference to the key.
+func (t *Table) Record(series []byte, r *Request, now time.Time) {
 	r.End = earlier(r.End, now)
 	r.Start = earlier(r.Start, r.End)
 	t.mu.Lock()
@@ -108,7 +110,7 @@ func (t *Table) Record(r *Request, now time.Time) {
 		t.dropped.Replicas++
 		return
 	}
-	of := t.share(on, r, now)
+	of := t.share(on, series, now)
 	if of == nil {
 		t.dropped.Series++
 		return
@@ -153,14 +155,14 @@ func (t *Table) removeGone(now time.Time) {
 	}
 }
 
-// share returns that of the request's series on a replica, or nil at a limit.
-func (t *Table) share(on *instance, r *Request, now time.Time) *share {
+// share returns that of a series on a replica, or nil at a limit.
+func (t *Table) share(on *instance, series []byte, now time.Time) *share {
 	for _, of := range on.shares {
-		if of.of.key == r.Series {
+		if of.of.key == string(series) {
 			return of
 		}
 	}
-	s := t.subject(r.Series, now)
+	s := t.subject(series, now)
 	if s == nil || len(on.shares) >= MaxShares {
 		return nil
 	}
@@ -172,19 +174,19 @@ func (t *Table) share(on *instance, r *Request, now time.Time) *share {
 // idle is how long a series has no request before another one may take its place.
 const idle = time.Hour
 
-func (t *Table) subject(key string, now time.Time) *subject {
-	s := t.subjects[key]
+func (t *Table) subject(key []byte, now time.Time) *subject {
+	s := t.subjects[string(key)]
 	if s != nil {
 		return s
 	}
 	if (len(t.subjects)+1)*len(t.objectives) > MaxLimits && !t.evict(now) {
 		return nil
 	}
-	s = &subject{key: key}
+	s = &subject{key: string(key)}
 	for i := range t.objectives {
 		s.limits = append(s.limits, New(t.objectives[i].Objective, t.objectives[i].Forget))
 	}
-	t.subjects[key] = s
+	t.subjects[s.key] = s
 	return s
 }
 

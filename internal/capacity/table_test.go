@@ -30,9 +30,9 @@ func (s *service) now() time.Time { return s.start.Add(s.lag) }
 // request records one that began at a time.
 func (s *service) request(series, replica string, at time.Time, v Verdict) {
 	end := at.Add(s.takes)
-	s.Record(&Request{
-		Series: series, Vantage: "engine", Replica: replica, Start: at, End: end,
-		Sized: true, Output: 100, Prompt: 1000, Verdicts: []Verdict{v},
+	s.Record([]byte(series), &Request{
+		Vantage: "engine", Replica: replica, Start: at, End: end,
+		Sized: true, Output: 100, Prompt: 1000, Verdicts: [MaxObjectives]Verdict{v},
 	}, end.Add(s.lag))
 }
 
@@ -171,7 +171,7 @@ func TestTable_RefusedRequestsAreLoad(t *testing.T) {
 		at := s.start
 		s.start = s.start.Add(Slot / 75)
 		s.request("m", "a", at, Good)
-		s.Record(&Request{Series: "m", Vantage: "engine", Replica: "a", Start: at, End: at, Verdicts: []Verdict{Unjudged}}, at)
+		s.Record([]byte("m"), &Request{Vantage: "engine", Replica: "a", Start: at, End: at}, at)
 	}
 	state := s.state(t)
 	require.InDelta(t, 10, state.Load[Requests], 0.2)
@@ -189,7 +189,7 @@ func TestTable_FollowsTheClockOfEachReplica(t *testing.T) {
 	require.Equal(t, together.state(t).Limit, apart.state(t).Limit)
 
 	ahead := newService()
-	ahead.Record(&Request{Series: "m", Replica: "a", Start: origin.Add(time.Hour), End: origin.Add(2 * time.Hour), Verdicts: []Verdict{Good}}, origin)
+	ahead.Record([]byte("m"), &Request{Replica: "a", Start: origin.Add(time.Hour), End: origin.Add(2 * time.Hour), Verdicts: [MaxObjectives]Verdict{Good}}, origin)
 	require.Equal(t, origin, ahead.subjects["m"].latest)
 }
 
