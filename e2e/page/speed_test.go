@@ -52,7 +52,8 @@ func TestLivePage_TPOTHasItsInverseAsSecondNumber(t *testing.T) {
 	text := func(expression string) string { return p.text(`(` + expression + `).textContent`) }
 	const both = "16.7 ms · 60.0 tok/s"
 	require.InDelta(t, tpot, shownLatency(t, "time_per_output_token", both), tpot*rounding)
-	p.waitUntil(tpotTile + `.querySelector('.value').textContent === '16.7 ms> 12 ms · 60.0 tok/s'`)
+	p.waitUntil(tpotTile + `.querySelector('.value').textContent === '16.7 ms> 12 ms60.0 tok/s'`)
+	requireSeparator(p)
 	require.Contains(t, text(`document.querySelector('[data-slo="chat-tpot"] .rule')`), "Time per output token ≤ 12 ms · ≥ 83.3 tok/s")
 	require.Equal(t, []string{both, both, both}, evaluate[[]string](p, legend("time_per_output_token", "model-0")))
 	require.Equal(t, []string{"300 ms", "300 ms", "300 ms"}, evaluate[[]string](p, legend("time_to_first_token", "model-0")))
@@ -72,4 +73,23 @@ func TestLivePage_TPOTHasItsInverseAsSecondNumber(t *testing.T) {
 	p.do(script(`document.querySelector('#slowest [data-request]').click()`))
 	p.waitUntil(`document.querySelector('#request .bigstrip canvas')`)
 	require.Equal(t, both, text(`[...document.querySelectorAll('#request dt')].find(name => name.textContent === 'TPOT').nextSibling`))
+}
+
+// requireSeparator fails unless a separator is in front of the second number of the tile, and cut off where that begins a line. It
+// is drawn left of the number.
+func requireSeparator(p *tab) {
+	p.t.Helper()
+	const separator = `(tile => {
+		const [value, second] = ['.value', '.second'].map(part => tile.querySelector(part).getBoundingClientRect());
+		const drawn = getComputedStyle(tile.querySelector('.second'), '::before');
+		const left = second.left + parseFloat(drawn.left), right = left + parseFloat(drawn.width);
+		const cut = right <= value.left && getComputedStyle(tile.querySelector('.value')).overflowX === 'clip';
+		const between = left >= value.left && right < second.left;
+		return [second.left - value.left < 1 ? 'first' : 'behind', cut ? 'cut' : between ? 'shown' : 'crossed', drawn.content].join(' ')
+	})(` + tpotTile + `)`
+	for width, want := range map[int64]string{1000: `behind shown "·"`, 1280: `first cut "·"`, 1920: `behind shown "·"`} {
+		p.look(width, 900, "light")
+		require.Equal(p.t, want, p.text(separator), "%d pixels", width)
+		p.screenshot(fmt.Sprint("separator-", width))
+	}
 }

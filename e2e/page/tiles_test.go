@@ -63,14 +63,14 @@ func TestLivePage_ANumberHasTheColourOfItsThresholdAndThePillThatOfTheBudget(t *
 		p.waitUntil(fmt.Sprintf(`%s.querySelector('.value').textContent === '%s' && %[1]s.dataset.level === '%[3]s'`, tileOf("Failed"), share, failed))
 	}
 	sendTo(t, c, 60, 10, 10*time.Millisecond, "")
-	requireTiles("good", "10.0 ms≤ 75 ms · 100 tok/s", "good", "good", "0%≤ 1%")
+	requireTiles("good", "10.0 ms≤ 75 ms100 tok/s", "good", "good", "0%≤ 1%")
 	colour := func(level string) string {
 		return p.text(`getComputedStyle(document.documentElement).getPropertyValue('--` + level + `').trim()`)
 	}
 	require.NotEqual(t, colour("good"), colour("bad"))
 
 	sendTo(t, c, 20, 0, 0, `,"error":"503"`)
-	requireTiles("good", "10.0 ms≤ 75 ms · 100 tok/s", "bad", "bad", "25.0%> 1%")
+	requireTiles("good", "10.0 ms≤ 75 ms100 tok/s", "bad", "bad", "25.0%> 1%")
 	for name, level := range map[string]string{tpotTile: "good", tileOf("Failed"): "bad"} {
 		require.True(t, p.is(`(() => { const probe = document.createElement('i'); document.body.append(probe); probe.style.color = 'var(--`+level+`)'; const want = getComputedStyle(probe).color; probe.remove();
 			return getComputedStyle((`+name+`).querySelector('.value')).color === want })()`), name)
@@ -78,7 +78,7 @@ func TestLivePage_ANumberHasTheColourOfItsThresholdAndThePillThatOfTheBudget(t *
 	require.Equal(t, "20 error", p.text(tileOf("Failed")+`.querySelector('.note').textContent`))
 
 	sendTo(t, c, 300, 10, 100*time.Millisecond, "")
-	p.waitUntil(tpotTile + `.dataset.level === 'bad' && ` + tpotTile + `.querySelector('.value').textContent.endsWith('> 75 ms · 10.0 tok/s')`)
+	p.waitUntil(tpotTile + `.dataset.level === 'bad' && ` + tpotTile + `.querySelector('.value').textContent.endsWith('> 75 ms10.0 tok/s')`)
 }
 
 // With ten dimensions, the selects that are in use or have few values fill one row; a button shows the others.

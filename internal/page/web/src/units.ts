@@ -28,11 +28,11 @@ export function duration(seconds: Maybe): string {
   return `${digits(seconds / 3600)} h`;
 }
 
-/** Formats the inverse of a time per output token, with a separator in front. It is empty without one. */
-export const speed = (seconds: Maybe): string => (isMissing(seconds) || seconds <= 0 ? '' : ` · ${amount(1 / seconds)} tok/s`);
+/** Formats the inverse of a time per output token. It is empty without one. */
+export const speed = (seconds: Maybe): string => (isMissing(seconds) || seconds <= 0 ? '' : `${amount(1 / seconds)} tok/s`);
 
 /** Formats a time per output token, with its inverse as the second number. */
-export const pace = (seconds: Maybe): string => duration(seconds) + speed(seconds);
+export const pace = (seconds: Maybe): string => [duration(seconds), speed(seconds)].filter(Boolean).join(' · ');
 
 /** Formats a round duration, such as a tick of an axis or a setting: as short as possible. */
 export function roundDuration(seconds: number): string {
