@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -99,38 +97,4 @@ func TestExampleCapacity_GaugesQueriesAndAutoscalersAgree(t *testing.T) {
 	}
 	c.AskPage(t, "capacity?slo=all&load=40", &needed)
 	require.Contains(t, []float64{20, 21, 22, 23, 24}, needed.ReplicasNeeded)
-}
-
-// tokengen's engines have a limit that it finds by bisection, and 12 hours of their traffic. The Collector learns at most that.
-func TestExampleCapacity_OfEnginesWithAKnownLimit(t *testing.T) {
-	t.Parallel()
-	collector.ExampleEnvironment(t)
-	collector.Setenv(t, "STORAGE_DIRECTORY", t.TempDir())
-	c := collector.Start(t, collector.Example(t, "capacity/collector.yaml"))
-	content, err := os.ReadFile(collector.Example(t, "capacity/README.md"))
-	require.NoError(t, err)
-	command := regexp.MustCompile(`(?m)^dist/tokengen (generate .*)$`).FindStringSubmatch(string(content))
-	require.NotNil(t, command)
-	tokengen := collector.StartProcess(t, collector.Built(t, "tokengen"), append(strings.Fields(command[1]), "--seed", "1", "--endpoint", c.HTTP)...)
-	<-tokengen.Exited
-	truth := regexp.MustCompile(`for 95% of requests: ([\d.]+) requests/s, (\d+) output tokens/s`).FindStringSubmatch(tokengen.Output(t))
-	require.NotNil(t, truth, tokengen.Output(t))
-	var answer struct {
-		Limit struct {
-			Requests     float64
-			OutputTokens float64 `json:"output_tokens"`
-		}
-		Replicas []struct{ Replica string }
-	}
-	c.AskPage(t, "capacity", &answer)
-	for _, of := range []struct {
-		text    string
-		learned float64
-	}{{truth[1], answer.Limit.Requests}, {truth[2], answer.Limit.OutputTokens}} {
-		known, err := strconv.ParseFloat(of.text, 64)
-		require.NoError(t, err)
-		require.LessOrEqual(t, of.learned, known)
-		require.Greater(t, of.learned, known/2)
-	}
-	require.Len(t, answer.Replicas, 2)
 }
