@@ -31,10 +31,14 @@ func startReplicasPage(t *testing.T) *collector.Collector {
 // sendReplica sends requests of four tokens, 10 ms apart, to a replica.
 func sendReplica(t *testing.T, c *collector.Collector, model, replica string, requests int, first time.Duration) {
 	t.Helper()
+	sendReplicaAt(t, c, model, replica, requests, first, time.Now().Add(-30*time.Second))
+}
+
+func sendReplicaAt(t *testing.T, c *collector.Collector, model, replica string, requests int, first time.Duration, begin time.Time) {
+	t.Helper()
 	attributes, err := json.Marshal(map[string]string{"gen_ai.request.model": model, "service.instance.id": replica})
 	require.NoError(t, err)
 	var body strings.Builder
-	begin := time.Now().Add(-30 * time.Second)
 	for i := range requests {
 		event := tokenevents.EventsOf(&body, fmt.Sprint(model, replica, first, i), begin)
 		event("start", 0, `,"attributes":`+string(attributes))

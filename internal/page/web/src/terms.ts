@@ -87,6 +87,7 @@ export function dimensionName(name: string): string {
     'gen_ai.request.model': 'model', 'gen_ai.response.model': 'response model', 'gen_ai.provider.name': 'provider',
     'gen_ai.operation.name': 'operation', 'service.name': 'service', 'service.version': 'version', 'host.name': 'host',
     'deployment.environment.name': 'environment', 'service.instance.id': 'instance', 'k8s.pod.name': 'pod', 'server.address': 'server',
+    'tokenpulse.cold': 'cold start',
   };
   return known[name] ?? name;
 }
