@@ -101,6 +101,10 @@ func (t *Table) Record(series []byte, r *Request, now time.Time) {
 	r.Start = earlier(r.Start, r.End)
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if r.Start.Unix() < 0 { // as of timestamps over 63 bits, which have no slot
+		t.dropped.Late++
+		return
+	}
 	if r.Replica == "" {
 		t.dropped.Unnamed++
 		return

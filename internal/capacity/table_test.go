@@ -202,6 +202,15 @@ func TestTable_LateRequestsAreCounted(t *testing.T) {
 	require.Equal(t, Dropped{Late: 1}, s.Dropped(), "before the first request, nothing is complete")
 }
 
+// OTLP timestamps have 64 bits: those over 63 bits are before 1970 as a time.Time.
+func TestTable_TimesBefore1970AreLate(t *testing.T) {
+	s := newService()
+	for at := range 5 {
+		s.request("m", "a", time.Unix(0, math.MinInt64).Add(time.Duration(at)*time.Minute), Good)
+	}
+	require.Equal(t, Dropped{Late: 5}, s.Dropped())
+}
+
 func TestTable_IsBounded(t *testing.T) {
 	s := newService()
 	for i := range MaxReplicas {
