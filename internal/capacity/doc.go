@@ -11,7 +11,8 @@
 // saturates. The load of a slot is mostly noise, and an engine stands for a slot what it does not stand for long. So a slot
 // counts at its sustained load: the smaller of the averages over about 1 and 10 minutes, and of requests, output tokens and prompt tokens
 // the one that is least, each relative to the mean request. After an idle time or a jump, it lags, so that slots count at
-// too low a load. That makes the bound lower, not higher.
+// too low a load. That makes the bound lower, not higher. Slots count as soon as their replica was seen for 10 minutes: after a restart of the
+// Collector, the load before is unknown.
 //
 // # Bound
 //

@@ -125,10 +125,15 @@ type share struct {
 
 type verdicts struct{ good, bad uint32 }
 
-func newShare(of *subject) *share {
+// newShare continues the averages of another series, as they are those of all requests of the instance.
+func newShare(of *subject, on *instance) *share {
 	s := &share{of: of, verdicts: make([]verdicts, held*int64(len(of.limits)))}
-	for _, l := range of.limits {
-		s.averages = append(s.averages, l.replica())
+	for i, l := range of.limits {
+		r := l.replica()
+		if len(on.shares) > 0 {
+			r.averages = on.shares[0].averages[i].averages
+		}
+		s.averages = append(s.averages, r)
 	}
 	return s
 }

@@ -17,9 +17,14 @@ const (
 
 // sustained averages the load of one replica for one Limit.
 type sustained struct {
-	limit       *Limit
+	limit *Limit
+	averages
+}
+
+// averages are those of the load that a replica was offered in its slots.
+type averages struct {
 	short, long Load
-	end         time.Time // of the last slot
+	start, end  time.Time // of the first slot and the last one
 }
 
 // add adds a slot that has ended, when all its requests have been judged or given up on. Slots come in order; one that is left out is empty.
@@ -28,16 +33,22 @@ func (r *sustained) add(start time.Time, s offer) {
 	r.limit.seen(&s)
 	load := r.limit.offered(&s)
 	gap := 0.0
-	if !r.end.IsZero() {
+	if r.end.IsZero() {
+		r.start = start
+	} else {
 		gap = max(0, start.Sub(r.end).Seconds())
 	}
 	r.end = start.Add(Slot)
 	average(&r.short, &load, gap, Slot.Seconds(), shortTime.Seconds())
 	average(&r.long, &load, gap, Slot.Seconds(), longTime.Seconds())
-	if s.Good+s.Bad > 0 {
+	if s.Good+s.Bad > 0 && r.seen() >= longTime {
 		r.limit.learn(r, start, &s)
 	}
 }
+
+// seen is how long the averages have seen the replica. Before that, its load is unknown: after a restart of the Collector in the middle of an
+// overload, slots would count as missed at nearly no load.
+func (r *averages) seen() time.Duration { return r.end.Sub(r.start) }
 
 func average(a, load *Load, gap, length, over float64) {
 	before, keep := math.Exp(-gap/over), math.Exp(-length/over)
@@ -48,11 +59,12 @@ func average(a, load *Load, gap, length, over float64) {
 
 // index returns the sustained load as one number: requests per second of the mean size. Of the kinds, it takes the least, so that what
 // only one kind explains never raises the limit of another.
-func (r *sustained) index(mean Load) float64 {
+func (r *averages) index(mean Load) float64 {
 	x := math.Inf(1)
+	unseen := math.Exp(-r.seen().Seconds() / longTime.Seconds())
 	for k, m := range mean {
 		if m > 0 {
-			x = min(x, r.short[k]/m, r.long[k]/m)
+			x = min(x, r.short[k]/m, r.long[k]/(1-unseen)/m)
 		}
 	}
 	return x

@@ -170,7 +170,7 @@ func (t *Table) share(on *instance, series []byte, now time.Time) *share {
 	if s == nil || len(on.shares) >= MaxShares {
 		return nil
 	}
-	of := newShare(s)
+	of := newShare(s, on)
 	on.shares = append(on.shares, of)
 	return of
 }

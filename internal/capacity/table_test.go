@@ -115,7 +115,8 @@ func TestTable_TheLoadOfAReplicaIsThatOfAllItsSeries(t *testing.T) {
 		}
 	}
 	both(480, 8, Good)
-	both(140, 16, Bad)
+	both(20, 16, Good)
+	both(120, 16, Bad)
 	states := map[string]State{}
 	for _, of := range visited(s.Table, s.now()) {
 		states[of.Series] = of
@@ -125,6 +126,41 @@ func TestTable_TheLoadOfAReplicaIsThatOfAllItsSeries(t *testing.T) {
 	require.InDelta(t, 160/15.0, small.Limit[Requests], 1)
 	require.InDelta(t, 320/15.0, small.Load[Requests], 0.3)
 	require.Equal(t, KneeNotSeen, states["large"].Reason)
+}
+
+// A series with a request now and then learns at the load of the replica at that time, too.
+func TestTable_LearnsFromSeriesWithFewRequests(t *testing.T) {
+	s := newService()
+	hours := func(n, perSlot int, v Verdict) {
+		for range n {
+			s.serve(240, perSlot, v, "a")
+			s.request("tenant", "a", s.start, v)
+		}
+	}
+	hours(50, 15, Good)
+	hours(22, 30, Bad)
+	s.serve(50, 30, Bad, "a")
+	states := map[string]State{}
+	for _, of := range visited(s.Table, s.now()) {
+		states[of.Series] = of
+	}
+	require.Empty(t, states["tenant"].Reason)
+	require.InDelta(t, states["m"].Limit[Requests], states["tenant"].Limit[Requests], 0.05)
+}
+
+// After a restart, the averages of the load start anew: slots that miss the objective at once must not count as missed at nearly no load.
+func TestTable_ARestartInAnOverloadKeepsTheLimit(t *testing.T) {
+	before := newService()
+	before.toKnee("a", "b")
+	limit := before.state(t).Limit
+	for range 3 {
+		after := newService()
+		after.start = before.start
+		before.Save(func(k Key, _ Version, encode func() []byte) { require.NoError(t, after.Restore(k, encode(), before.now())) })
+		after.serve(120, 300, Bad, "a", "b")
+		require.Equal(t, limit, after.state(t).Limit)
+		before = after
+	}
 }
 
 // The rate counts requests that are still open by how long others took. The truth is the rate at which the test sends.
