@@ -182,7 +182,7 @@ type plainSeries struct {
 }
 
 // plainHistograms are the histograms with one value per request: Prometheus name, with
-// a phase if there is one, and attribute.
+// a phase or position if there is one, and attribute.
 var plainHistograms = map[string]string{
 	"tokenpulse_time_to_first_token_seconds":        "tokenpulse.time_to_first_token",
 	"tokenpulse_time_to_first_output_token_seconds": "tokenpulse.time_to_first_output_token",
@@ -194,6 +194,10 @@ var plainHistograms = map[string]string{
 	"tokenpulse_output_token_rate_per_second":       "tokenpulse.output_token_rate",
 	"tokenpulse_request_token_rate_per_second":      "tokenpulse.request_token_rate",
 	"tokenpulse_prefill_token_rate_per_second":      "tokenpulse.prefill_token_rate",
+	"tokenpulse_time_per_token_seconds 0-10":        "tokenpulse.time_per_token.from_0",
+	"tokenpulse_time_per_token_seconds 10-100":      "tokenpulse.time_per_token.from_10",
+	"tokenpulse_time_per_token_seconds 100-1000":    "tokenpulse.time_per_token.from_100",
+	"tokenpulse_time_per_token_seconds 1000+":       "tokenpulse.time_per_token.from_1000",
 }
 
 const (
@@ -274,17 +278,17 @@ func requirePlainMetrics(t *testing.T, streams []*plainStream, families map[stri
 		reference.RequireNear(t, want.stalled, counted("tokenpulse_stall_duration_seconds_total", "")[""], "time in stalls "+about)
 
 		for name, byOutcome := range want.samples {
-			family, phase, _ := strings.Cut(name, " ")
+			family, part, _ := strings.Cut(name, " ")
 			seen := map[string]*dto.Histogram{}
 			for _, metric := range of(family) {
-				if exposition.Label(metric, names.LabelPhase) == phase {
+				if partOf(metric) == part {
 					seen[exposition.Label(metric, names.LabelOutcome)] = metric.GetHistogram()
 				}
 			}
 			for outcome, samples := range byOutcome {
 				about := name + " of " + outcome + " " + about
 				requirePlainHistogram(t, samples, seen[outcome], !isPlainSketch(name), about)
-				requirePlainPercentiles(t, samples, of(percentileFamily(family)), phase, outcome, about)
+				requirePlainPercentiles(t, samples, of(percentileFamily(family)), part, outcome, about)
 				delete(seen, outcome)
 			}
 			require.Empty(t, seen, "%s: unexpected outcomes", name)
@@ -296,6 +300,11 @@ func requirePlainMetrics(t *testing.T, streams []*plainStream, families map[stri
 // arrive as a sketch.
 func isPlainSketch(histogram string) bool {
 	return histogram == interTokenHistogram || histogram == interChunkHistogram || histogram == chunkTokensHistogram
+}
+
+// partOf returns the phase or the position of a metric that has one.
+func partOf(metric *dto.Metric) string {
+	return cmp.Or(exposition.Label(metric, names.LabelPhase), exposition.Label(metric, names.LabelPosition))
 }
 
 func percentileFamily(family string) string {
@@ -363,7 +372,7 @@ func requirePlainHistogram(t *testing.T, samples []reference.Number, h *dto.Hist
 	require.InDelta(t, len(samples), count, 0, about)
 }
 
-func requirePlainPercentiles(t *testing.T, samples []reference.Number, gauges []*dto.Metric, phase, outcome, about string) {
+func requirePlainPercentiles(t *testing.T, samples []reference.Number, gauges []*dto.Metric, part, outcome, about string) {
 	t.Helper()
 	values, off := reference.Values(samples), 0.0
 	for _, s := range samples {
@@ -371,7 +380,7 @@ func requirePlainPercentiles(t *testing.T, samples []reference.Number, gauges []
 	}
 	missing := map[string]float64{"50": 0.5, "90": 0.9, "95": 0.95, "99": 0.99, "99.9": 0.999}
 	for _, gauge := range gauges {
-		if exposition.Label(gauge, names.LabelOutcome) != outcome || exposition.Label(gauge, names.LabelPhase) != phase || exposition.Label(gauge, names.LabelWindow) != "1h" {
+		if exposition.Label(gauge, names.LabelOutcome) != outcome || partOf(gauge) != part || exposition.Label(gauge, names.LabelWindow) != "1h" {
 			continue
 		}
 		percentile := exposition.Label(gauge, names.LabelPercentile)

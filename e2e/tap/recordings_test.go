@@ -193,7 +193,7 @@ func TestTapRecordings_PassUnchangedAndHaveTheExpectedSpans(t *testing.T) {
 			lags = append(lags, r.requireChunks(t, span)...)
 			if !r.made {
 				r.requireReported(t, span)
-				r.requireDerived(t, derived[r.trace])
+				r.requireDerived(t, span, derived[r.trace])
 			}
 		})
 	}
@@ -423,8 +423,8 @@ var countedTokens = map[string]float64{
 	"other/watsonx_event_message_ids.sse":     11 - 1,
 }
 
-// requireDerived requires that token_latency read the times, and the tokens of chunks where they are known.
-func (r *tapReplay) requireDerived(t *testing.T, span ptrace.Span) {
+// requireDerived requires that token_latency read the times, and the tokens of chunks and their positions where they are known.
+func (r *tapReplay) requireDerived(t *testing.T, sent, span ptrace.Span) {
 	t.Helper()
 	_, ok := span.Attributes().Get("tokenpulse.time_to_first_token")
 	timed := r.answer.TokenChunks > 0 && r.answer.ChunkUnit != "json_document"
@@ -439,11 +439,54 @@ func (r *tapReplay) requireDerived(t *testing.T, span ptrace.Span) {
 	if counted {
 		require.EqualValues(t, r.answer.TokenChunks, tokens.Count())
 	}
+	positions := map[string]float64{}
+	if _, buffered := span.Attributes().Get(names.Buffered); counted && !buffered {
+		positions = timesByPosition(t, sent)
+	}
+	for _, from := range []string{"0", "10", "100", "1000"} {
+		got, ok := span.Attributes().Get("tokenpulse.time_per_token.from_" + from)
+		mean, known := positions[from]
+		require.Equal(t, known, ok, from)
+		require.InDelta(t, mean, got.Double(), 1.1e-6, from) // a timeline rounds to microseconds
+	}
 	explained := false
 	if unmeasured, ok := attributes.Listed(span.Attributes(), names.Unmeasured); ok {
 		explained = slices.Contains(unmeasured.AsRaw(), any("tokens_per_chunk=not_reported"))
 	}
 	require.Equal(t, timed && !counted, explained, "why the tokens of chunks are missing")
+}
+
+// timesByPosition returns the mean time per token of each band of positions, in seconds, by the first position of the band. It visits
+// one token after the other.
+func timesByPosition(t *testing.T, sent ptrace.Span) map[string]float64 {
+	t.Helper()
+	encoded, _ := sent.Attributes().Get(names.Timeline)
+	walk, err := timeline.Decode(encoded.Bytes().AsRaw())
+	require.NoError(t, err)
+	var before, position int64
+	sums, counts := map[string]float64{}, map[string]float64{}
+	for walk.Next() {
+		at := walk.Offset().Nanoseconds()
+		for range walk.Tokens() {
+			from := "0"
+			for _, first := range []int64{10, 100, 1000} {
+				if position >= first {
+					from = strconv.FormatInt(first, 10)
+				}
+			}
+			if before > 0 {
+				sums[from] += float64(at-before) / 1e9 / float64(walk.Tokens())
+				counts[from]++
+			}
+			position++
+		}
+		before = at
+	}
+	require.NoError(t, walk.Err())
+	for from, n := range counts {
+		sums[from] /= n
+	}
+	return sums
 }
 
 func optionalText(attributes pcommon.Map, name string) string {

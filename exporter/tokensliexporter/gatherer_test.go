@@ -60,8 +60,16 @@ func TestScrape_HasEveryMetricAndLabel(t *testing.T) {
 			counters["tokenpulse_slo_requests_total slo="+slo+" verdict="+v] = n
 		}
 	}
-	phases := map[string]float64{"queue": 0.1, "prefill": 0.4, "decode": 1.5, "network": 0.05}
-	names := []string{"tokenpulse_phase_duration_seconds", "tokenpulse_phase_duration_percentile_seconds"}
+	parts := map[string]float64{
+		"tokenpulse_phase_duration phase=queue": 0.1, "tokenpulse_phase_duration phase=prefill": 0.4,
+		"tokenpulse_phase_duration phase=decode": 1.5, "tokenpulse_phase_duration phase=network": 0.05,
+		"tokenpulse_time_per_token position=0-10": 0.125, "tokenpulse_time_per_token position=10-100": 0.25,
+		"tokenpulse_time_per_token position=100-1000": 0.375, "tokenpulse_time_per_token position=1000+": 0.5,
+	}
+	names := []string{
+		"tokenpulse_phase_duration_seconds", "tokenpulse_phase_duration_percentile_seconds",
+		"tokenpulse_time_per_token_seconds", "tokenpulse_time_per_token_percentile_seconds",
+	}
 	for name := range histograms {
 		names = append(names, name, percentileOf(name))
 	}
@@ -87,11 +95,12 @@ func TestScrape_HasEveryMetricAndLabel(t *testing.T) {
 			require.ElementsMatch(t, append(fields[1:], labels...), labelsOf(m))
 			require.InDelta(t, want, value(m), 1e-9, name)
 		}
-		for phase, sum := range phases {
-			m := theMetric(t, families["tokenpulse_phase_duration_seconds"], "phase="+phase)
-			require.ElementsMatch(t, append([]string{"outcome=success", "phase=" + phase}, labels...), labelsOf(m))
+		for part, sum := range parts {
+			name, label, _ := strings.Cut(part, " ")
+			m := theMetric(t, families[name+"_seconds"], label)
+			require.ElementsMatch(t, append([]string{"outcome=success", label}, labels...), labelsOf(m))
 			require.InDelta(t, sum, m.Histogram.GetSampleSum(), 1e-9)
-			require.Equal(t, sum, value(theMetric(t, families["tokenpulse_phase_duration_percentile_seconds"], "phase="+phase, "percentile=99.9", "window=1h")))
+			require.Equal(t, sum, value(theMetric(t, families[name+"_percentile_seconds"], label, "percentile=99.9", "window=1h")))
 		}
 		require.Equal(t, 0.5, value(theMetric(t, families["tokenpulse_time_to_first_token_percentile_seconds"], "percentile=50", "window=1m")))
 		require.InEpsilon(t, 0.02, value(theMetric(t, families["tokenpulse_inter_token_latency_percentile_seconds"], "percentile=50", "window=5m")), 0.0055)

@@ -241,6 +241,10 @@ func everything() map[string]any {
 		"tokenpulse.output_token_rate":           50.0,
 		"tokenpulse.request_token_rate":          38.0,
 		"tokenpulse.prefill_token_rate":          90.0,
+		"tokenpulse.time_per_token.from_0":       0.125,
+		"tokenpulse.time_per_token.from_10":      0.25,
+		"tokenpulse.time_per_token.from_100":     0.375,
+		"tokenpulse.time_per_token.from_1000":    0.5,
 		"tokenpulse.token_count":                 75, // ignored: the reported number counts
 		"tokenpulse.inter_token_latency.max":     0.7,
 		"tokenpulse.inter_token_latency.sketch":  encoded(0.02, 0.02, 0.7),

@@ -93,8 +93,8 @@ func allRows() []metricRow {
 func histogramRows() (rows []metricRow) {
 	for _, id := range numbers.Histograms {
 		row := metricRow{id.Row().Metric, dto.MetricType_HISTOGRAM, []string{names.LabelOutcome}}
-		if id.Row().Phase != "" {
-			row.labels = append(row.labels, names.LabelPhase)
+		if name, value := id.Row().Label(); value != "" {
+			row.labels = append(row.labels, name)
 		}
 		rows = appendOnce(rows, row)
 	}
@@ -239,9 +239,10 @@ func dimensionTable(t *testing.T) string {
 }
 
 func labelValueTable() string {
-	var phases, types, states, verdicts, burnWindows, percentiles, windows []string
+	var phases, positions, types, states, verdicts, burnWindows, percentiles, windows []string
 	for _, id := range numbers.Histograms {
 		phases = append(phases, id.Row().Phase)
+		positions = append(positions, id.Row().Position)
 	}
 	phases = append(phases, inprocess.OpenStreamPhases[:]...)
 	for _, c := range series.Counters {
@@ -269,6 +270,7 @@ func labelValueTable() string {
 		{names.LabelVantage, quoted([]string{timeline.VantageClient.String(), timeline.VantageGateway.String(), timeline.VantageServer.String(), timeline.VantageEngine.String()})},
 		{names.LabelOutcome, quoted(series.OutcomeNames[:])},
 		{names.LabelPhase, quoted(phases)},
+		{names.LabelPosition, quoted(positions)},
 		{names.LabelType, quoted(types)},
 		{names.LabelIndicator, quoted(names.UnmeasuredIndicators[:])},
 		{names.LabelReason, quoted(names.UnmeasuredReasons[:])},

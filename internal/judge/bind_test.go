@@ -73,7 +73,11 @@ func stream(random *rand.Rand) (span ptrace.Span, resource pcommon.Map, observed
 		if random.IntN(8) == 0 {
 			at += int64(time.Second) - random.Int64N(2)*int64(2*time.Second) // a stall, or the clock goes back
 		}
-		line.Append(max(at, 0), 1+uint32(random.IntN(2)), timeline.Channel(random.IntN(3)))
+		tokens := 1 + uint32(random.IntN(2))
+		if random.IntN(8) == 0 { // what follows is further on in the answer
+			tokens = []uint32{10, 100, 1000}[random.IntN(3)]
+		}
+		line.Append(max(at, 0), tokens, timeline.Channel(random.IntN(3)))
 	}
 	observed.Request.Duration = time.Duration(at-int64(time.Hour)) + time.Duration(random.Int64N(int64(50*time.Millisecond)))
 	observed.Request.Outcome = []string{"", "success", "error", "cancelled", "incomplete"}[random.IntN(5)]

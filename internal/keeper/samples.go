@@ -128,7 +128,8 @@ func (c *collector[L]) outcome(labels L, o *series.OutcomeSnapshot) {
 	}
 	for _, id := range numbers.Histograms {
 		if d := &o.Distributions[id]; d.Sketch.Count() > 0 || len(d.Quantiles) > 0 {
-			c.sink.Histogram(c.sink.With(labels, names.LabelPhase, id.Row().Phase), &Histogram{Metric: &id.Row().Metric, DistributionSnapshot: d, Began: o.Start})
+			name, value := id.Row().Label()
+			c.sink.Histogram(c.sink.With(labels, name, value), &Histogram{Metric: &id.Row().Metric, DistributionSnapshot: d, Began: o.Start})
 		}
 	}
 }

@@ -17,6 +17,7 @@ type arrivals struct {
 	gaps        gaps        // reuses memory
 	longest     longest     // likewise
 	chunkTokens chunkTokens // likewise
+	positions   positions
 	totals
 }
 
@@ -36,6 +37,7 @@ func (a *arrivals) reset(options *Options) {
 	a.gaps.reset()
 	a.longest.reset(options.Moments)
 	a.chunkTokens.reset(!options.Omitted[numbers.TokensPerChunk])
+	a.positions = positions{wanted: options.positions()}
 	a.totals = totals{fluidity: fluidity{deadlines: options.Fluidity}}
 }
 
@@ -69,6 +71,7 @@ func (a *arrivals) read(walk timeline.Walk, limit, stallThreshold time.Duration,
 			a.addGaps(first, run[:n], tokens, gapLimit, stallThreshold, l)
 		}
 		a.chunkTokens.add(tokens, n)
+		a.positions.add(run[:n], tokens, a.tokens, gapLimit)
 		a.tokens += tokens * int64(n)
 	}
 	a.chunks = chunks

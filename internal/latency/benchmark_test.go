@@ -52,7 +52,11 @@ func BenchmarkAnalyze(b *testing.B) {
 	for name, benchmark := range benchmarks {
 		b.Run(name, func(b *testing.B) {
 			options := Options{StallThreshold: 500 * ms, Fluidity: benchmark.fluidity}
-			options.Omitted[numbers.TokensPerChunk] = !benchmark.full
+			if !benchmark.full {
+				for id := range numbers.Count {
+					options.Omitted[id] = id == numbers.TokensPerChunk || id.Row().Position != ""
+				}
+			}
 			a := NewAnalyzer(options)
 			walk := pack(b, benchmarkStream(benchmark.tokensPerChunk))
 			b.ReportAllocs()

@@ -46,6 +46,7 @@ func (d *derivation) derive() {
 	d.rates()
 	d.gaps()
 	d.tokensPerChunk()
+	d.timePerToken()
 	d.stalls()
 	d.explainAbsences(first)
 	if d.options.Moments {

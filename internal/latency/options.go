@@ -30,6 +30,11 @@ func (o *Options) percentiles() bool {
 	return slices.ContainsFunc(numbers.GapPercentiles[:], func(id numbers.ID) bool { return !o.Omitted[id] })
 }
 
+// positions reports whether the time per token is wanted at any position.
+func (o *Options) positions() bool {
+	return slices.Contains(o.Omitted[numbers.TimePerTokenFrom0:numbers.TimePerTokenFrom1000+1], false)
+}
+
 // Denominator is the number of tokens that TimePerOutputToken divides by.
 type Denominator uint8
 

@@ -17,7 +17,7 @@ import (
 )
 
 // labels are the attributes of a data point that do not distinguish series.
-type labels struct{ outcome, phase, kind, slo, verdict, indicator, reason, cause, window string }
+type labels struct{ outcome, phase, position, kind, slo, verdict, indicator, reason, cause, window string }
 
 // read reads the attributes of a data point: its series go to the increment. It returns
 // the ID of its stream, which is a hash of all attributes: streams of one series may differ
@@ -40,6 +40,8 @@ func (r *Reader) read(name string, attributes pcommon.Map) (id uint64, l labels)
 			l.outcome = v.Str()
 		case names.LabelPhase:
 			l.phase = v.Str()
+		case names.LabelPosition:
+			l.position = v.Str()
 		case names.LabelType:
 			l.kind = v.Str()
 		case names.LabelSLO:
@@ -73,7 +75,7 @@ func (r *Reader) place(name string, l *labels) bool {
 	case series.PartValues:
 		i.Outcome, ok = outcomeOf(l.outcome)
 		if ok {
-			i.Quantity, ok = quantities[quantityKey{name, l.phase}]
+			i.Quantity, ok = quantities[quantityKey{name, l.phase, l.position}]
 		}
 	case series.PartCount:
 		i.Count, ok = counts[countKey{name, l.kind, l.indicator, l.reason, l.cause}]
@@ -91,7 +93,7 @@ func outcomeOf(name string) (series.Outcome, bool) {
 }
 
 type (
-	quantityKey struct{ name, phase string }
+	quantityKey struct{ name, phase, position string }
 	countKey    struct{ name, kind, indicator, reason, cause string }
 )
 
@@ -103,7 +105,8 @@ var (
 
 func init() {
 	for _, id := range numbers.Histograms {
-		quantities[quantityKey{id.Row().Metric.Name, id.Row().Phase}] = id
+		row := id.Row()
+		quantities[quantityKey{row.Metric.Name, row.Phase, row.Position}] = id
 	}
 	for _, c := range series.Counters {
 		counts[countKey{c.Name, c.Type, c.Indicator, c.Reason, c.Cause}] = c.Count

@@ -234,7 +234,7 @@ func (w *world) state(e *series.Engine, exact bool) map[string]any {
 				if exact {
 					got.Min, got.Max = d.Sketch.Min(), d.Sketch.Max()
 				}
-				all[fmt.Sprintf("%q %s %s %s", s.Key, series.OutcomeNames[i], numbers.Table[q].Metric.Name, numbers.Table[q].Phase)] = got
+				all[fmt.Sprintf("%q %s %s %s", s.Key, series.OutcomeNames[i], numbers.Table[q].Metric.Name, numbers.Table[q].Attribute)] = got
 				for _, e := range d.Exemplars {
 					require.True(w.t, !e.Set() || w.recorded[e.TraceID], "an exemplar of no request")
 				}

@@ -195,6 +195,7 @@ const (
 	LabelVantage    = "vantage"
 	LabelOutcome    = "outcome"
 	LabelPhase      = "phase"
+	LabelPosition   = "position"
 	LabelType       = "type"
 	LabelPercentile = "percentile"
 	LabelWindow     = "window"

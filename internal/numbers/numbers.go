@@ -33,6 +33,10 @@ const (
 	OutputTokenRate
 	RequestTokenRate
 	PrefillTokenRate
+	TimePerTokenFrom0
+	TimePerTokenFrom10
+	TimePerTokenFrom100
+	TimePerTokenFrom1000
 	TimeToAnswer // of a trace
 	InterTokenLatency
 	InterChunkLatency
@@ -108,9 +112,9 @@ type Number struct {
 
 	// Metric aggregates the number over requests. Its name is empty if the number has no metric.
 	Metric Metric
-	// Phase and Type are the values of these labels, in metrics that several numbers share. Every count
+	// Phase, Position and Type are the values of these labels, in metrics that several numbers share. Every count
 	// of a usage report has a Type.
-	Phase, Type string
+	Phase, Position, Type string
 	// Modality is that of the tokens that a count of the Type is limited to, or empty.
 	Modality string
 	// Bounds are the default upper bounds of the classic buckets of a histogram. A metric without
@@ -137,6 +141,14 @@ func (id ID) Row() *Number { return &Table[id] }
 // Attribute returns the attribute of a span that holds the number.
 func (id ID) Attribute() string { return Table[id].Attribute }
 
+// Label returns the label of a histogram that several numbers share. The value is empty if they do not.
+func (n *Number) Label() (name, value string) {
+	if n.Position != "" {
+		return names.LabelPosition, n.Position
+	}
+	return names.LabelPhase, n.Phase
+}
+
 // Name returns the number's attribute as users write it in the configuration, and as lists on
 // spans have it.
 func (id ID) Name() string { return Table[id].Attribute[len(names.Prefix):] }
@@ -144,10 +156,14 @@ func (id ID) Name() string { return Table[id].Attribute[len(names.Prefix):] }
 // APIName returns the name that the HTTP API has for a latency.
 func (id ID) APIName() string {
 	row := id.Row()
-	if row.Phase != "" {
+	name := row.Metric.Name
+	switch {
+	case row.Phase != "":
 		return row.Phase
+	case row.Position != "":
+		name = row.Attribute
 	}
-	return strings.ReplaceAll(strings.TrimPrefix(row.Metric.Name, names.Prefix), ".", "_")
+	return strings.ReplaceAll(strings.TrimPrefix(name, names.Prefix), ".", "_")
 }
 
 // IsDistribution reports whether a request has many values of the number.
@@ -185,6 +201,10 @@ var Usage = func() (all []ID) {
 	}
 	return all
 }()
+
+// Positions holds the first position of each number by position, from TimePerTokenFrom0 on. The position of a token is the
+// number of tokens before it in the answer.
+var Positions = [...]int64{0, 10, 100, 1000}
 
 // Indicators holds the numbers whose absence has a reason, in the order of names.UnmeasuredIndicators.
 var Indicators = [len(names.UnmeasuredIndicators)]ID{TimeToFirstToken, TimePerOutputToken, TokensPerChunk}

@@ -61,6 +61,10 @@ var Table = [Count]Number{
 		Metric: Metric{"tokenpulse.prefill_token_rate", PerSecond, "Input tokens that were not cached, per second of prefill. Needs `detail: full` of token_latency."},
 		Bounds: prefillRateBounds, Off: true,
 	},
+	TimePerTokenFrom0:    ofPosition("0", "0-10"),
+	TimePerTokenFrom10:   ofPosition("10", "10-100"),
+	TimePerTokenFrom100:  ofPosition("100", "100-1000"),
+	TimePerTokenFrom1000: ofPosition("1000", "1000+"),
 	TimeToAnswer: {
 		Attribute: "tokenpulse.trace.time_to_answer", Unit: Seconds, Judged: true,
 		Metric: Metric{"tokenpulse.trace.time_to_answer", Seconds, "Time from the start of a trace's root span to the first output token of its last request. Needs `roll_up`."},
@@ -162,6 +166,15 @@ const usage = "Reported tokens. Output includes reasoning."
 // ofGaps returns the row of a statistic of the gaps of a request.
 func ofGaps(name string, full bool) Number {
 	return Number{Attribute: names.Prefix + name, Unit: Seconds, Full: full, Judged: true}
+}
+
+// ofPosition returns the row of the time per token of a band of positions.
+func ofPosition(from, band string) Number {
+	return Number{
+		Attribute: names.Prefix + "time_per_token.from_" + from, Unit: Seconds, Full: true, Judged: true,
+		Metric:   Metric{"tokenpulse.time_per_token", Seconds, "Mean time per token of the tokens at some positions of an answer: `position` is the number of tokens before them. Needs `detail: full` of token_latency."},
+		Position: band, Bounds: gapBounds, Off: true,
+	}
 }
 
 // ofSpeculation returns the row of a count of speculative decoding.

@@ -164,6 +164,8 @@ func everyNumber() map[string]any {
 		"tokenpulse.trace.time_to_answer":       4.0,
 		"tokenpulse.output_token_rate":          4.0,
 		"tokenpulse.prefill_token_rate":         64.0,
+		"tokenpulse.time_per_token.from_10":     0.25,
+		"tokenpulse.time_per_token.from_1000":   0.5,
 		"tokenpulse.inter_token_latency.max":    2.0,
 		"tokenpulse.inter_token_latency.sketch": encoded(0.5, 0.5, 2),
 		"tokenpulse.inter_chunk_latency.max":    2.0,
@@ -205,6 +207,8 @@ func TestFlush_SendsEveryMetric(t *testing.T) {
 		"tokenpulse.stall.duration{" + series + rest + "2.5s",
 		"tokenpulse.stalls{" + series + rest + "2",
 		"tokenpulse.time_per_output_token{" + histograms + "n=1 sum=0.25 -129:1" + exemplar + "0.25@103",
+		"tokenpulse.time_per_token{" + series + "outcome=success,position=10-100," + rest + "n=1 sum=0.25 -129:1" + exemplar + "0.25@103",
+		"tokenpulse.time_per_token{" + series + "outcome=success,position=1000+," + rest + "n=1 sum=0.5 -65:1" + exemplar + "0.5@103",
 		"tokenpulse.time_to_first_output_token{" + histograms + "n=1 sum=1 -1:1" + exemplar + "1@103",
 		"tokenpulse.time_to_first_token{" + histograms + "n=1 sum=0.5 -65:1" + exemplar + "0.5@103",
 		"tokenpulse.tokens_per_chunk{" + histograms + "n=3 sum=5 -1:1 63:2" + exemplar + "2@103",
@@ -232,7 +236,7 @@ func TestFlush_SendsEveryMetric(t *testing.T) {
 			}
 		}
 	})
-	require.Len(t, units, 17)
+	require.Len(t, units, 18)
 	page, err := os.ReadFile(filepath.Join(testenv.Root(t), "docs", "metrics.md"))
 	require.NoError(t, err)
 	for name := range units {

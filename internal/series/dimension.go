@@ -100,7 +100,7 @@ const maxDimensions = 32
 // ourLabels are the labels that metrics have besides the dimensions. Prometheus reserves
 // `le` for histograms and `quantile` for summaries.
 var ourLabels = []string{
-	names.LabelVantage, names.LabelOutcome, names.LabelPhase, names.LabelType,
+	names.LabelVantage, names.LabelOutcome, names.LabelPhase, names.LabelPosition, names.LabelType,
 	names.LabelPercentile, names.LabelWindow, names.LabelSLO, names.LabelVerdict,
 	names.LabelIndicator, names.LabelReason, names.LabelCause, names.LabelSilent,
 	names.LabelOverflow, "le", "quantile",

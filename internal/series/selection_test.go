@@ -37,6 +37,8 @@ func TestSelection_Defaults(t *testing.T) {
 		"tokenpulse.request_token_rate.percentile",
 		"tokenpulse.speculative.accepted_tokens",
 		"tokenpulse.speculative.draft_tokens",
+		"tokenpulse.time_per_token",
+		"tokenpulse.time_per_token.percentile",
 		"tokenpulse.time_to_first_output_token",
 		"tokenpulse.time_to_first_output_token.percentile",
 		"tokenpulse.tokens_per_chunk",

@@ -148,7 +148,8 @@ func removeFullOnly(attributes pcommon.Map) {
 	short := []string{
 		"decode.share", "output_token_rate", "request_token_rate", "prefill_token_rate", "inter_token_latency.mean", "inter_chunk_latency",
 		"inter_chunk_latency.mean", "inter_chunk_latency.p50", "inter_chunk_latency.p95", "inter_chunk_latency.p99",
-		"inter_chunk_latency.max", "inter_chunk_latency.sketch", "tokens_per_chunk.sketch", "speculative.accepted_tokens", "speculative.draft_tokens",
+		"inter_chunk_latency.max", "inter_chunk_latency.sketch", "tokens_per_chunk.sketch",
+		"time_per_token.from_0", "time_per_token.from_10", "time_per_token.from_100", "time_per_token.from_1000", "speculative.accepted_tokens", "speculative.draft_tokens",
 	}
 	attributes.RemoveIf(func(key string, _ pcommon.Value) bool {
 		name, ours := strings.CutPrefix(key, "tokenpulse.")

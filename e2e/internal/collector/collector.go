@@ -99,6 +99,8 @@ exporters:
       tokenpulse.prefill_token_rate.percentile: {enabled: true}
       tokenpulse.inter_chunk_latency: {enabled: true}
       tokenpulse.inter_chunk_latency.percentile: {enabled: true}
+      tokenpulse.time_per_token: {enabled: true}
+      tokenpulse.time_per_token.percentile: {enabled: true}
       tokenpulse.tokens_per_chunk: {enabled: true}
       tokenpulse.tokens_per_chunk.percentile: {enabled: true}
       tokenpulse.phase.duration.percentile: {enabled: true}

@@ -51,6 +51,7 @@ func Of(s *Stream, settings Settings) Answer {
 		c.timePhases()
 		c.findBuffering()
 		c.timeGaps()
+		c.timePositions()
 		c.countStalls()
 		c.pace()
 		c.countDeadlines()
@@ -174,6 +175,33 @@ func (c *computation) timeGaps() {
 	}
 	c.summarize("tokenpulse.inter_token_latency", c.InterToken)
 	c.summarize("tokenpulse.inter_chunk_latency", c.InterChunk)
+}
+
+// timePositions visits one token after the other. The position of a token is the number of tokens before it.
+func (c *computation) timePositions() {
+	waits := map[string][]float64{}
+	position := c.chunks[0].Tokens
+	for i, chunk := range c.chunks[1:] {
+		gap := chunk.At - c.chunks[i].At
+		for range chunk.Tokens {
+			from := "0"
+			switch {
+			case position >= 1000:
+				from = "1000"
+			case position >= 100:
+				from = "100"
+			case position >= 10:
+				from = "10"
+			}
+			if c.plausible(gap) && !c.Buffered {
+				waits[from] = append(waits[from], seconds(gap, chunk.Tokens))
+			}
+			position++
+		}
+	}
+	for from, all := range waits {
+		c.put("tokenpulse.time_per_token.from_"+from, Mean(all), c.blur+rounded)
+	}
 }
 
 func (c *computation) summarize(name string, samples []Number) {
