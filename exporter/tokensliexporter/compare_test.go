@@ -481,18 +481,37 @@ func TestCompare_RoundsEndIdlePairs(t *testing.T) {
 	})
 }
 
-// Replicas beyond a limit are merged into one, and their requests counted.
+// Replicas beyond the limit of 64 are merged into one, and their requests counted: so six of 70 that are told apart.
 func TestCompare_CountsRequestsOfFoldedReplicas(t *testing.T) {
-	e := startComparing(t, componenttest.NewNopHost(), func(c *Config) { c.Page.Enabled = false })
-	q := compare.Question{Pair: compare.Pair{Dimension: "service.version", Baseline: "v1", Candidate: "v2", SLO: "tpot"}}
-	_, _, err := e.compared.Begin(&q, time.Now())
-	require.NoError(t, err)
-	for replica := range 70 {
-		one := requestOf("v1", strconv.Itoa(replica), time.Now(), map[string]any{"tokenpulse.slo.met": []any{"tpot"}})
-		require.NoError(t, e.consume(t.Context(), one))
+	const all, limit = 70, 64
+	for name, c := range map[string]struct {
+		vantage string
+		server  map[string]any
+		port    bool // another one for each replica
+		folded  int
+	}{
+		"servers by their instance":              {"server", map[string]any{"server.address": "balancer"}, false, all - limit},
+		"clients by the servers that they call":  {"client", map[string]any{"server.address": "10.0.0.1"}, true, all - limit},
+		"clients behind a balancer":              {"client", map[string]any{"server.address": "balancer"}, false, 0},
+		"clients that do not know their servers": {"client", nil, false, all - limit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := startComparing(t, componenttest.NewNopHost(), func(c *Config) { c.Page.Enabled = false })
+			q := compare.Question{Pair: compare.Pair{Dimension: "service.version", Baseline: "v1", Candidate: "v2", SLO: "tpot", Vantage: c.vantage}}
+			_, _, err := e.compared.Begin(&q, time.Now())
+			require.NoError(t, err)
+			for replica := range all {
+				attributes := map[string]any{"tokenpulse.slo.met": []any{"tpot"}, "tokenpulse.vantage": c.vantage}
+				maps.Copy(attributes, c.server)
+				if c.port {
+					attributes["server.port"] = 8000 + replica
+				}
+				require.NoError(t, e.consume(t.Context(), requestOf("v1", strconv.Itoa(replica), time.Now(), attributes)))
+			}
+			require.EqualValues(t, c.folded, keepertest.Value(t, e.measured, "token_sli_comparisons_folded"))
+			e.stop(t)
+		})
 	}
-	require.EqualValues(t, 6, keepertest.Value(t, e.measured, "token_sli_comparisons_folded"))
-	e.stop(t)
 }
 
 // edge is a Collector that sends the metrics of its spans to a gateway.
