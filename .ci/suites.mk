@@ -92,6 +92,11 @@ suite-kubernetes: build ## Decode examples/kubernetes strictly into the types of
 	cd e2e/kubernetes && go mod tidy -diff && $(LINT) run ./...
 	go test -C e2e/kubernetes -count=1 -v ./... $(ARGS)
 
+.PHONY: suite-keda
+suite-keda: build ## Let KEDA's scaler and its fallback read what the Collector of examples/capacity answers; the first build takes 10 minutes and 4 GB
+	cd e2e/keda && go mod tidy -diff && $(LINT) run ./...
+	go test -C e2e/keda -count=1 -v ./... $(ARGS)
+
 # Lighthouse rates a page by simulating a slow computer.
 LIGHTHOUSE := e2e/lighthouse/node_modules/.package-lock.json
 
