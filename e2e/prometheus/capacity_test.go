@@ -33,7 +33,8 @@ func TestExampleCapacity_GaugesQueriesAndAutoscalersAgree(t *testing.T) {
 		fleet.Replicas = append(fleet.Replicas, "vllm-"+name)
 	}
 	fleet.Serve(t, 140*time.Minute, 2, false)
-	fleet.Serve(t, 40*time.Minute, 4, true)
+	fleet.Serve(t, time.Minute, 4, false)
+	fleet.Serve(t, 39*time.Minute, 4, true)
 	fleet.Serve(t, 5*time.Minute, 1, false)
 	fleet.At = time.Now().Add(-2 * time.Minute)
 	fleet.Serve(t, 2*time.Minute, 1, false)

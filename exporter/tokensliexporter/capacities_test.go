@@ -213,7 +213,8 @@ func TestCapacity_ReplicasByVantage(t *testing.T) {
 	f := newFleet(h, ofToKnee+time.Minute, "of the client")
 	client := map[string]any{"tokenpulse.vantage": "client", "server.address": "10.0.0.7", "server.port": 8000}
 	f.serve(t, 480, 8, request("met", client))
-	f.serve(t, 120, 16, request("breached", client))
+	f.serve(t, 20, 16, request("met", client))
+	f.serve(t, 100, 16, request("breached", client))
 	require.Equal(t, "10.0.0.7:8000", h.capacity(t, nil).Replicas[0].Replica)
 
 	client["server.address"], client["gen_ai.request.model"] = "", "unknown"
@@ -239,7 +240,11 @@ func TestCapacity_AfterARestart(t *testing.T) {
 	require.Contains(t, h.noCapacity(t, http.StatusServiceUnavailable, nil).Error.Remedy, "just started")
 	require.Empty(t, h.gauges(t, "tokenpulse_capacity"))
 	require.Equal(t, 3.0, h.capacity(t, url.Values{"load": {fmt.Sprint(2.5 * before.Limit.Requests)}}).ReplicasNeeded)
-	newFleet(h, time.Minute, "a").serve(t, 4, 15, request("met", nil))
+	again := newFleet(h, 4*time.Minute, "a")
+	again.serve(t, 4, 15, request("met", nil))
+	time.Sleep(maxAnswerAge)
+	h.noCapacity(t, http.StatusServiceUnavailable, nil) // other replicas may not have been seen yet
+	again.serve(t, 12, 15, request("met", nil))
 	time.Sleep(maxAnswerAge)
 	after := h.capacity(t, nil)
 	require.Equal(t, before.Limit, after.Limit)

@@ -12,14 +12,14 @@ const (
 	fading = 0.95
 )
 
-// durations counts requests by the ticks that they took.
+// durations counts requests by the ticks from their beginning until they arrived: what they took, and how much later than others they came.
 type durations struct {
 	all   float64
 	ticks [(held + 1) * ticksPerSlot]float32
 }
 
-func (d *durations) add(took time.Duration) {
-	d.ticks[min(int(took/tick), len(d.ticks)-1)]++
+func (d *durations) add(after time.Duration) {
+	d.ticks[min(int(after/tick), len(d.ticks)-1)]++
 	d.all++
 }
 
@@ -30,7 +30,7 @@ func (d *durations) fade() {
 	}
 }
 
-// ended returns the share of the requests of a slot that have ended by now, if they take as long as others. age is the time since
+// ended returns the share of the requests of a slot that have ended by now, if they arrive after as long as others. age is the time since
 // the end of the slot.
 func (d *durations) ended(age time.Duration) float64 {
 	if d.all == 0 {

@@ -15,8 +15,11 @@ const (
 	held = int64(wait/Slot) + 1
 	// gone is the time after its last request at which a replica is no longer one of its service.
 	gone = 5 * time.Minute
-	// rateSlots are those whose requests the present rate averages.
+	// rateSlots are those whose requests the present rate averages. The slot before the present one is not among them: some of its requests are
+	// still in a batch of their sender.
 	rateSlots = 4
+	// settled slots of a replica must be known, or else the others may not have been seen yet.
+	settled = 8
 )
 
 // clock is the time at which a sender is. It follows the ends of requests, so that recorded ones may be of any time, and goes on
@@ -51,15 +54,25 @@ func slotOf(at time.Time) int64 { return at.UnixNano() / int64(Slot) }
 
 func startOf(slot int64) time.Time { return time.Unix(0, slot*int64(Slot)) }
 
-func newInstance(name string, first *Request) *instance {
-	since := slotOf(first.End) + 1
-	return &instance{name: name, since: since, next: since}
+// newInstance returns a replica by its first request. Requests that ended in the time before it would have been seen, so that there were none.
+func newInstance(first *Request, before time.Duration) *instance {
+	since := slotOf(first.End.Add(-min(before, wait))) + 1
+	return &instance{name: first.Replica, since: since, next: since}
+}
+
+// setBack reports whether a request shows that the clock of the replica was set back: nothing has come from where it was for minutes.
+func (i *instance) setBack(r *Request, now time.Time) bool {
+	return now.Sub(i.arrived) > gone && r.End.Before(i.latest)
 }
 
 // add counts a request. late is true if its slot is complete already.
 func (i *instance) add(r *Request, of *share, now time.Time) (late bool) {
 	i.set(r.End, now)
 	i.complete(slotOf(i.latest) - held + 1)
+	// Those that began before the first slot count here, or else only short ones would, for the first minutes.
+	if after := i.latest.Sub(r.Start); after <= wait {
+		i.lasting.add(after)
+	}
 	begun := slotOf(r.Start)
 	if begun < i.next {
 		return begun >= i.since
@@ -72,7 +85,6 @@ func (i *instance) add(r *Request, of *share, now time.Time) (late bool) {
 	} else {
 		s.Unsized++
 	}
-	i.lasting.add(r.End.Sub(r.Start))
 	of.add(begun, &r.Verdicts)
 	return false
 }
@@ -92,16 +104,16 @@ func (i *instance) complete(before int64) {
 	i.next = max(i.next, before)
 }
 
-// rate returns the requests per second that began in the last minute. Those that are still open are estimated by how long others took.
-// ok is false if the replica is new, or gone.
-func (i *instance) rate(now time.Time) (perSecond float64, ok bool) {
+// rate returns the requests per second that began in about the last minute. Those that are still open are estimated by how long others took.
+// slots is how many are known, from the first one that was seen: none if the replica is new, or gone.
+func (i *instance) rate(now time.Time) (perSecond float64, slots int64) {
 	at := i.at(now)
 	if at.Sub(i.latest) > gone {
-		return 0, false
+		return 0, 0
 	}
 	var began, seconds float64
-	slots := 0
-	for slot := slotOf(at) - 1; slot >= i.next && slots < rateSlots; slot-- {
+	n := 0
+	for slot := slotOf(at) - 2; slot >= i.next && n < rateSlots; slot-- {
 		ended := i.lasting.ended(at.Sub(startOf(slot + 1)))
 		if ended < 0.5 {
 			continue
@@ -110,9 +122,10 @@ func (i *instance) rate(now time.Time) (perSecond float64, ok bool) {
 			began += float64(i.slots[slot%held].requests())
 		}
 		seconds += ended * Slot.Seconds()
-		slots++
+		slots = max(slots, slot-i.since+1)
+		n++
 	}
-	return began / seconds, slots > 0
+	return began / max(seconds, 1), slots
 }
 
 // share is what the requests of one series are of those of an instance.

@@ -30,10 +30,14 @@ type Answer struct {
 	MissedAt time.Time
 }
 
-// Utilization returns the largest quotient of load and limit, of output tokens and prompt tokens. It is NaN without a limit.
+// Utilization returns the largest quotient of load and limit, of output tokens and prompt tokens, or of requests if they have no tokens. It is
+// NaN without a limit.
 func (a *Answer) Utilization(load Load) float64 {
 	if a.Reason != "" {
 		return math.NaN()
+	}
+	if a.Limit[OutputTokens] == 0 && a.Limit[PromptTokens] == 0 {
+		return load[Requests] / a.Limit[Requests]
 	}
 	u := 0.0
 	for k := OutputTokens; k < Kinds; k++ {

@@ -69,6 +69,10 @@ func TestLimit_UtilizationIsTheLargestOfItsKinds(t *testing.T) {
 	a := Answer{Limit: Load{10, 1000, 5000}}
 	require.Equal(t, 0.5, a.Utilization(Load{9, 500, 1000}))
 	require.Equal(t, 0.8, a.Utilization(Load{9, 500, 4000}))
+	embeddings := Answer{Limit: Load{10, 0, 5000}}
+	require.Equal(t, 0.8, embeddings.Utilization(Load{9, 0, 4000}))
+	withoutUsage := Answer{Limit: Load{10, 0, 0}}
+	require.Equal(t, 0.9, withoutUsage.Utilization(Load{9, 0, 0}), "a load is not none because an engine reports zero tokens")
 }
 
 func TestLimit_GetsStaleAndIsForgotten(t *testing.T) {

@@ -16,7 +16,8 @@ type State struct {
 	Objective
 	// Answer is the limit of one replica.
 	Answer
-	// Replicas are those with a request in the last minutes, by name. Without one, the present load is unknown.
+	// Replicas are those with a request in the last minutes, by name. Without one, the present load is unknown: none has been seen for two
+	// minutes, so that others may be missing.
 	Replicas []ReplicaLoad
 	// Load is their total.
 	Load Load
@@ -50,7 +51,9 @@ func (s *State) Room() float64 {
 }
 
 // ReplicasNeeded returns the least number of replicas whose limit is not below a load.
-func (s *State) ReplicasNeeded(load Load) float64 { return math.Ceil(s.Utilization(load) - rounding) }
+func (s *State) ReplicasNeeded(load Load) float64 {
+	return math.Ceil(max(0, s.Utilization(load)-rounding))
+}
 
 // rounding keeps a load that is the limit of n replicas at n.
 const rounding = 1e-9
@@ -62,32 +65,42 @@ func (s *State) Sized(requests float64) Load { return s.mean.times(requests) }
 func (t *Table) Visit(now time.Time, visit func(*State)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	on := map[*subject][]*instance{}
+	on := map[*subject][]present{}
 	for _, i := range t.instances {
+		p := present{name: i.name}
+		if p.rate, p.slots = i.rate(now); p.slots == 0 {
+			continue
+		}
 		for _, of := range i.shares {
-			on[of.of] = append(on[of.of], i)
+			on[of.of] = append(on[of.of], p)
 		}
 	}
 	for _, s := range t.subjects {
-		instances := on[s]
-		slices.SortFunc(instances, func(a, b *instance) int { return strings.Compare(a.name, b.name) })
+		replicas := on[s]
+		slices.SortFunc(replicas, func(a, b present) int { return strings.Compare(a.name, b.name) })
 		for n := range s.limits {
 			state := State{Series: s.key, Objective: t.objectives[n], Answer: s.limits[n].Answer(s.at(now)), mean: s.limits[n].recent.perRequest()}
-			state.load(instances, now)
+			state.load(replicas)
 			visit(&state)
 		}
 	}
 }
 
-func (s *State) load(instances []*instance, now time.Time) {
-	for _, i := range instances {
-		rate, ok := i.rate(now)
-		if !ok {
-			continue
-		}
-		load := s.Sized(rate)
-		load[Requests] = rate
-		s.Replicas = append(s.Replicas, ReplicaLoad{i.name, load})
+// present is the present rate of a replica, and of how many slots it is known.
+type present struct {
+	name  string
+	rate  float64
+	slots int64
+}
+
+func (s *State) load(replicas []present) {
+	if !slices.ContainsFunc(replicas, func(p present) bool { return p.slots >= settled }) {
+		return
+	}
+	for _, p := range replicas {
+		load := s.Sized(p.rate)
+		load[Requests] = p.rate
+		s.Replicas = append(s.Replicas, ReplicaLoad{p.name, load})
 		for k := range load {
 			s.Load[k] += load[k]
 		}

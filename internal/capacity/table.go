@@ -65,6 +65,7 @@ type Table struct {
 
 	mu sync.Mutex
 	// mu guards everything declared below.
+	since     time.Time // of the first request
 	subjects  map[string]*subject
 	instances map[place]*instance
 	dropped   Dropped
@@ -78,6 +79,7 @@ type subject struct {
 	key    string
 	limits []*Limit // by objective
 	slots  uint64   // that it has learned from
+	last   *instance
 }
 
 // NewTable returns an empty table. There may be MaxObjectives objectives.
@@ -109,6 +111,9 @@ func (t *Table) Record(series []byte, r *Request, now time.Time) {
 		t.dropped.Unnamed++
 		return
 	}
+	if t.since.IsZero() {
+		t.since = now
+	}
 	on := t.instance(r, now)
 	if on == nil {
 		t.dropped.Replicas++
@@ -119,6 +124,10 @@ func (t *Table) Record(series []byte, r *Request, now time.Time) {
 		t.dropped.Series++
 		return
 	}
+	if last := of.of.last; on.lasting.all == 0 && last != nil {
+		on.lasting = last.lasting // of the first requests, short ones arrive first
+	}
+	of.of.last = on
 	of.of.set(r.End, now)
 	if on.add(r, of, now) {
 		t.dropped.Late++
@@ -136,6 +145,10 @@ func earlier(a, b time.Time) time.Time {
 func (t *Table) instance(r *Request, now time.Time) *instance {
 	at := place{r.Vantage, r.Replica}
 	i := t.instances[at]
+	if i != nil && i.setBack(r, now) {
+		i = nil
+		delete(t.instances, at)
+	}
 	if i == nil {
 		if len(t.instances) >= MaxReplicas {
 			t.removeGone(now)
@@ -143,7 +156,7 @@ func (t *Table) instance(r *Request, now time.Time) *instance {
 		if len(t.instances) >= MaxReplicas {
 			return nil
 		}
-		i = newInstance(r.Replica, r)
+		i = newInstance(r, now.Sub(t.since))
 		t.instances[at] = i
 	}
 	return i

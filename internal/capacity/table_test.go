@@ -156,7 +156,9 @@ func TestTable_ARestartInAnOverloadKeepsTheLimit(t *testing.T) {
 	for range 3 {
 		after := newService()
 		after.start = before.start
-		before.Save(func(k Key, _ Version, encode func() []byte) { require.NoError(t, after.Restore(k, encode(), before.now())) })
+		before.Save(func(k Key, _ Version, encode func() []byte) {
+			require.NoError(t, after.Restore(k, encode(), before.now()))
+		})
 		after.serve(120, 300, Bad, "a", "b")
 		require.Equal(t, limit, after.state(t).Limit)
 		before = after
@@ -270,6 +272,15 @@ func TestTable_IsBounded(t *testing.T) {
 	require.NotNil(t, s.subjects["new"])
 	require.Len(t, s.instances, 1, "those without requests made room")
 	require.Equal(t, Dropped{Replicas: 1, Series: 1 + MaxShares}, s.Dropped())
+}
+
+func TestState_ReplicasNeededForMultiplesOfTheLimit(t *testing.T) {
+	s := State{Answer: Answer{Limit: Load{0.7, 0.7 * 311, 0.7 * 1013}}, mean: Load{1, 311, 1013}}
+	for n := range 1000 {
+		require.Equal(t, float64(n), s.ReplicasNeeded(s.Sized(0.7*float64(n))))
+		require.Equal(t, float64(n+1), s.ReplicasNeeded(s.Sized(0.7*float64(n)+1e-6)))
+	}
+	require.False(t, math.Signbit(s.ReplicasNeeded(Load{})), "-0 is no number of replicas")
 }
 
 func TestState_WithoutALimitNothingIsKnown(t *testing.T) {
