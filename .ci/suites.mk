@@ -94,8 +94,8 @@ suite-kubernetes: build ## Decode examples/kubernetes strictly into the types of
 
 .PHONY: suite-keda
 suite-keda: build ## Let KEDA's scaler and its fallback read what the Collector of examples/capacity answers; the first build takes 10 minutes and 4 GB
-	cd e2e/keda && go mod tidy -diff && $(LINT) run ./...
 	go test -C e2e/keda -count=1 -v ./... $(ARGS)
+	cd e2e/keda && go mod tidy -diff && $(LINT) run ./... # after the build, which takes longer than its timeout
 
 # Lighthouse rates a page by simulating a slow computer.
 LIGHTHOUSE := e2e/lighthouse/node_modules/.package-lock.json

@@ -116,8 +116,8 @@ func deployment(t *testing.T, object *v1alpha1.ScaledObject, replicas int32) cli
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(object, target).WithStatusSubresource(object).Build()
 }
 
-// wanted returns the replicas that the HorizontalPodAutoscaler computes from a metric: its value over the target, rounded up.
-func wanted(t *testing.T, metrics []external_metrics.ExternalMetricValue, spec *autoscaling.MetricSpec) int64 {
+// byAutoscaler returns the replicas that the HorizontalPodAutoscaler computes from a metric: its value over the target, rounded up.
+func byAutoscaler(t *testing.T, metrics []external_metrics.ExternalMetricValue, spec *autoscaling.MetricSpec) int64 {
 	t.Helper()
 	require.Len(t, metrics, 1)
 	require.Equal(t, autoscaling.AverageValueMetricType, spec.External.Target.Type)
@@ -143,7 +143,7 @@ func TestScaler_FallsBackWhileNoLimitIsKnown(t *testing.T) {
 				continue
 			}
 			require.NoError(t, err)
-			require.Equal(t, want, wanted(t, metrics, &spec))
+			require.Equal(t, want, byAutoscaler(t, metrics, &spec))
 		}
 	}
 }
@@ -167,7 +167,7 @@ func TestScaler_ReadsTheReplicasNeeded(t *testing.T) {
 	require.LessOrEqual(t, needed, before)
 	require.GreaterOrEqual(t, needed, after)
 	spec := scaler.GetMetricSpecForScaling(t.Context())[0]
-	require.Equal(t, (10*needed+7)/8, wanted(t, metrics, &spec), "a fifth of the limit stays free")
+	require.Equal(t, (10*needed+7)/8, byAutoscaler(t, metrics, &spec), "a fifth of the limit stays free")
 }
 
 // replicasNeeded asks without KEDA.
