@@ -38,6 +38,12 @@ func typicalSpan(random *rand.Rand, model string) map[string]any {
 		"tokenpulse.chunk.count":                tokensPerRequest,
 		"gen_ai.usage.output_tokens":            tokensPerRequest,
 		"tokenpulse.token_count":                tokensPerRequest,
+		"tokenpulse.tokens_per_chunk.sketch":    nil,
+		"tokenpulse.tokens_per_chunk.max":       nil,
+		"tokenpulse.time_per_token.from_0":      nil,
+		"tokenpulse.time_per_token.from_10":     nil,
+		"tokenpulse.time_per_token.from_100":    nil,
+		"tokenpulse.time_per_token.from_1000":   nil,
 		"tokenpulse.slo.met":                    nil, // no SLO by default
 		"tokenpulse.slo.breached":               nil,
 		"tokenpulse.slo.not_eligible":           nil,

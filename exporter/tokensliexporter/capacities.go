@@ -156,12 +156,12 @@ func (c *capacities) watch(r *series.Contribution, span ptrace.Span, resource pc
 var verdictsOfCapacity = [slo.Verdicts]capacity.Verdict{slo.Good: capacity.Good, slo.Bad: capacity.Bad}
 
 // sizeOf returns the tokens of the answer, and those of the prompt that were not cached. ok is false if they are unknown, as of a refused
-// request.
+// request. Some engines report zero tokens of it: it is no short request, or else the mix would change in an overload.
 func sizeOf(r *series.Contribution) (output, prompt uint64, ok bool) {
 	answer, ok := r.Value(numbers.OutputTokens)
 	input, _ := r.Value(numbers.InputTokens)
 	cached, _ := r.Value(numbers.CachedInputTokens)
-	return uint64(answer), uint64(max(0, input-cached)), ok
+	return uint64(answer), uint64(max(0, input-cached)), ok && (answer > 0 || r.Outcome == series.Success)
 }
 
 // Metrics of `capacity`.

@@ -79,15 +79,16 @@ func (f *fleet) toKnee(t *testing.T) {
 const ofToKnee = 600 * slotOfCapacity
 
 type capacityAnswer struct {
-	SLO, Vantage      string
-	Objective         float64
-	Dimensions        map[string]string
-	Limit, Load, Room capacityKinds
-	Utilization       float64
-	ReplicasNeeded    float64 `json:"replicas_needed"`
-	MissedAt          float64 `json:"missed_at"`
-	Stale             bool
-	Replicas          []struct {
+	SLO, Vantage   string
+	Objective      float64
+	Dimensions     map[string]string
+	Limit          capacityKinds
+	Load, Room     *capacityKinds
+	Utilization    *float64
+	ReplicasNeeded float64 `json:"replicas_needed"`
+	MissedAt       float64 `json:"missed_at"`
+	Stale          bool
+	Replicas       []struct {
 		Replica     string
 		Load        capacityKinds
 		Utilization float64
@@ -149,7 +150,7 @@ func TestCapacity_GaugesAndAPI(t *testing.T) {
 	require.InDelta(t, 100*a.Limit.Requests, a.Limit.OutputTokens, 1e-6)
 	require.InDelta(t, 600*a.Limit.Requests, a.Limit.PromptTokens, 1e-6, "cached tokens are no load")
 	require.InDelta(t, 8, a.Load.Requests, 0.4)
-	require.InDelta(t, 2, a.Utilization, 0.2)
+	require.InDelta(t, 2, *a.Utilization, 0.2)
 	require.Contains(t, []float64{4, 5}, a.ReplicasNeeded)
 	require.Zero(t, a.Room.Requests)
 	require.InDelta(t, float64(f.at.Unix()), a.MissedAt, 700, "the last slot that is complete")
@@ -239,6 +240,8 @@ func TestCapacity_AfterARestart(t *testing.T) {
 	h := startOn(t, host, stored)
 	require.Contains(t, h.noCapacity(t, http.StatusServiceUnavailable, nil).Error.Remedy, "just started")
 	require.Empty(t, h.gauges(t, "tokenpulse_capacity"))
+	unknown := h.capacity(t, url.Values{"load": {"1"}})
+	require.Equal(t, [3]any{(*float64)(nil), (*capacityKinds)(nil), (*capacityKinds)(nil)}, [3]any{unknown.Utilization, unknown.Load, unknown.Room})
 	require.Equal(t, 3.0, h.capacity(t, url.Values{"load": {fmt.Sprint(2.5 * before.Limit.Requests)}}).ReplicasNeeded)
 	again := newFleet(h, 4*time.Minute, "a")
 	again.serve(t, 4, 15, request("met", nil))
@@ -249,6 +252,18 @@ func TestCapacity_AfterARestart(t *testing.T) {
 	after := h.capacity(t, nil)
 	require.Equal(t, before.Limit, after.Limit)
 	require.InDelta(t, 1, after.Load.Requests, 0.1)
+}
+
+// Some engines report zero tokens of a request that they refuse.
+func TestCapacity_RefusedRequestsHaveMeanSize(t *testing.T) {
+	h := start(t, withCapacity)
+	f := newFleet(h, ofToKnee+30*time.Minute, "a")
+	f.toKnee(t)
+	f.serve(t, 100, 30, request("breached", map[string]any{"tokenpulse.outcome": "error", "gen_ai.usage.output_tokens": 0, "gen_ai.usage.input_tokens": 0}))
+	a := h.capacity(t, nil)
+	require.InDelta(t, 100*a.Limit.Requests, a.Limit.OutputTokens, 1e-6)
+	require.InDelta(t, 2, a.Load.Requests, 0.1)
+	require.InDelta(t, 200, a.Load.OutputTokens, 10)
 }
 
 func TestCapacity_DroppedRequestsAreCounted(t *testing.T) {

@@ -4,6 +4,7 @@
 package capacity
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -75,7 +76,8 @@ func (t *Table) Visit(now time.Time, visit func(*State)) {
 			on[of.of] = append(on[of.of], p)
 		}
 	}
-	for _, s := range t.subjects {
+	for _, key := range slices.Sorted(maps.Keys(t.subjects)) {
+		s := t.subjects[key]
 		replicas := on[s]
 		slices.SortFunc(replicas, func(a, b present) int { return strings.Compare(a.name, b.name) })
 		for n := range s.limits {

@@ -124,7 +124,7 @@ func TestAttributes_HaveAllFieldsAndUniqueKeys(t *testing.T) {
 // parts of names.
 var notAttributes = []string{
 	names.Prefix, names.SLOPrefix, names.SLOVerdictPrefix, names.TracePrefix,
-	"tokenpulse.phase.duration", names.Requests, names.RequestsUnmeasured, names.RequestsFailed, names.StreamsOpen, names.EngineState, names.EngineSilence, names.CompareVerdict, "tokenpulse.tokens", "tokenpulse.stalls",
+	"tokenpulse.phase.duration", names.Requests, names.RequestsUnmeasured, names.RequestsFailed, names.StreamsOpen, names.EngineState, names.EngineSilence, names.CompareVerdict, names.CapacityLoad, names.CapacityLimit, names.CapacityUtilization, "tokenpulse.tokens", "tokenpulse.stalls",
 	names.SLORequests, names.SLOBurnRate,
 }
 

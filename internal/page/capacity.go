@@ -22,9 +22,9 @@ type capacityOf struct {
 	Dimensions map[string]string `json:"dimensions"`
 
 	Limit          kinds         `json:"limit"`
-	Load           kinds         `json:"load"`
+	Load           *kinds        `json:"load"` // like Utilization and Room nil if it is unknown
 	Utilization    number        `json:"utilization"`
-	Room           kinds         `json:"room"`
+	Room           *kinds        `json:"room"`
 	ReplicasNeeded number        `json:"replicas_needed"`
 	Replicas       []replicaLoad `json:"replicas"`
 	Stale          bool          `json:"stale"`
@@ -52,8 +52,11 @@ func (p *Page) newCapacityOf(s *capacity.State) *capacityOf {
 	id := series.LabelsOf(s.Series)
 	of := &capacityOf{
 		SLO: s.SLO, Objective: number(s.Objective.Objective), Vantage: id.Vantage, Dimensions: map[string]string{},
-		Limit: newKinds(s.Limit), Load: newKinds(s.Load), Utilization: number(s.TotalUtilization()), Room: newKinds(s.Sized(s.Room())),
-		ReplicasNeeded: number(s.ReplicasNeeded(s.Load)), Replicas: []replicaLoad{}, Stale: s.Stale, MissedAt: seconds(s.MissedAt),
+		Limit: newKinds(s.Limit), Utilization: missing, ReplicasNeeded: number(s.ReplicasNeeded(s.Load)), Replicas: []replicaLoad{}, Stale: s.Stale, MissedAt: seconds(s.MissedAt),
+	}
+	if s.Known() {
+		load, room := newKinds(s.Load), newKinds(s.Sized(s.Room()))
+		of.Load, of.Room, of.Utilization = &load, &room, number(s.TotalUtilization())
 	}
 	for i, name := range p.dimensions {
 		of.Dimensions[name] = id.Dimensions[i]
@@ -108,7 +111,7 @@ func absent(reason capacity.Reason, remedy string) error {
 }
 
 var reasonRemedies = map[capacity.Reason]string{
-	capacity.TooFew:      "wait for more requests that meet the objective; if they never do, lower the objective or raise the threshold of the SLO",
+	capacity.TooFew:      "wait for more requests that meet the objective; if they never do, lower the objective or raise the threshold of the SLO; usage has to be reported",
 	capacity.KneeNotSeen: "the objective was not missed in 20 slots at a higher load yet, so that the limit is above all loads so far",
 	capacity.MixChanged:  "prompts or answers became more than twice as long or short; wait until their limit is learned",
 }
