@@ -28,16 +28,16 @@
 //
 //   - Mix: if the mean answer, the mean prompt or their ratio becomes more than 2 times as large or small, the limit is
 //     absent until the new mix is learned. Two mixes are remembered.
-//   - Engine: a bin remembers about 9/(1-objective) slots. A limit that has become
-//     too high falls after about 180 missed slots in the median of simulated engines that get 1.4 times slower, and after over a day in a tenth.
+//   - Engine: a bin remembers about 6/(1-objective) slots. A limit that has become
+//     too high falls after about 70 missed slots in the median of simulated engines that get 1.4 times slower, and 530 in a tenth.
 //   - Time: without a missed slot at the limit or above it, the limit is stale after a day, and all is forgotten after the time that New gets.
 //
 // # When it is wrong
 //
 // The stated error is for one question at any one time, and for independent slots. Slots of a queue are not independent, so that it was
-// simulated. If a constant load is one over minutes, the true limit was at or above the bound in 179 of 179 worlds. If it consists of bursts of
+// simulated. If a constant load is one over minutes, the true limit was at or above the bound in 51 of 51 worlds (-even). If it consists of bursts of
 // minutes, as the recorded requests of a code service do, the mean load of hours that meets the objective is less than that of
-// ten minutes, and the bound is over it in 1 of 8 worlds whose limit is below half of the engine's throughput; in none of the others. It then says
+// ten minutes, and the bound is over it in 1 of 10 worlds whose limit is below half of the engine's throughput; in none of the others. It then says
 // what the engine can take for minutes.
 //
 // The bound is about 0.7 of the true limit if the load goes there slowly, as by day and night. If it comes in spikes of minutes, the bound is about
