@@ -156,8 +156,8 @@ func TestEngines_CapacityLearnsTheirLimit(t *testing.T) {
 	now := time.Unix(0, begin).Add(config.Duration)
 	for _, s := range streams {
 		r := capacity.Request{
-			Series: "m", Vantage: "engine", Replica: s.ResourceAttributes()["service.instance.id"].(string),
-			Start: time.Unix(0, s.Start), End: time.Unix(0, s.End.Time), Verdicts: []capacity.Verdict{capacity.Bad},
+			Vantage: "engine", Replica: s.ResourceAttributes()["service.instance.id"].(string),
+			Start: time.Unix(0, s.Start), End: time.Unix(0, s.End.Time), Verdicts: [capacity.MaxObjectives]capacity.Verdict{capacity.Bad},
 		}
 		if good(s) {
 			r.Verdicts[0] = capacity.Good
@@ -165,7 +165,7 @@ func TestEngines_CapacityLearnsTheirLimit(t *testing.T) {
 		if u := s.End.Usage; u != nil {
 			r.Sized, r.Output, r.Prompt = true, *u.OutputTokens, *u.InputTokens-*u.CachedInputTokens
 		}
-		table.Record(&r, now)
+		table.Record([]byte("m"), &r, now)
 	}
 	require.Zero(t, table.Dropped())
 	visited := 0
