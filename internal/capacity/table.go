@@ -69,6 +69,8 @@ type Table struct {
 	subjects  map[string]*subject
 	instances map[place]*instance
 	dropped   Dropped
+	swept     time.Time // when the replicas were last looked through
+	searched  time.Time // when no idle series was found
 }
 
 type place struct{ vantage, name string }
@@ -114,6 +116,7 @@ func (t *Table) Record(series []byte, r *Request, now time.Time) {
 	if t.since.IsZero() {
 		t.since = now
 	}
+	t.sweep(now)
 	on := t.instance(r, now)
 	if on == nil {
 		t.dropped.Replicas++
@@ -151,9 +154,6 @@ func (t *Table) instance(r *Request, now time.Time) *instance {
 	}
 	if i == nil {
 		if len(t.instances) >= MaxReplicas {
-			t.removeGone(now)
-		}
-		if len(t.instances) >= MaxReplicas {
 			return nil
 		}
 		i = newInstance(r, now.Sub(t.since))
@@ -162,8 +162,13 @@ func (t *Table) instance(r *Request, now time.Time) *instance {
 	return i
 }
 
-// removeGone removes the replicas whose slots are all complete.
-func (t *Table) removeGone(now time.Time) {
+// sweep completes the slots of replicas without requests, and removes those whose slots are all complete. It looks through all of them, so once
+// a minute is enough, even if each request names another replica.
+func (t *Table) sweep(now time.Time) {
+	if now.Sub(t.swept) < time.Minute {
+		return
+	}
+	t.swept = now
 	for at, i := range t.instances {
 		i.complete(slotOf(i.at(now)) - held + 1)
 		if now.Sub(i.arrived) > wait {
@@ -179,8 +184,11 @@ func (t *Table) share(on *instance, series []byte, now time.Time) *share {
 			return of
 		}
 	}
+	if len(on.shares) >= MaxShares {
+		return nil
+	}
 	s := t.subject(series, now)
-	if s == nil || len(on.shares) >= MaxShares {
+	if s == nil {
 		return nil
 	}
 	of := newShare(s, on)
@@ -207,8 +215,11 @@ func (t *Table) subject(key []byte, now time.Time) *subject {
 	return s
 }
 
-// evict removes the series that was idle for longest, if it was for long enough.
+// evict removes the series that was idle for longest, if it was for long enough. After it found none, it waits for a minute: it looks through all.
 func (t *Table) evict(now time.Time) bool {
+	if now.Sub(t.searched) < time.Minute {
+		return false
+	}
 	var oldest *subject
 	for _, s := range t.subjects {
 		if oldest == nil || s.arrived.Before(oldest.arrived) {
@@ -216,6 +227,7 @@ func (t *Table) evict(now time.Time) bool {
 		}
 	}
 	if oldest == nil || now.Sub(oldest.arrived) < idle {
+		t.searched = now
 		return false
 	}
 	delete(t.subjects, oldest.key)

@@ -288,3 +288,32 @@ func TestState_WithoutALimitNothingIsKnown(t *testing.T) {
 	require.False(t, s.Known())
 	require.True(t, math.IsNaN(s.ReplicasNeeded(Load{1, 1, 1})))
 }
+
+// The last slots of a replica that a deploy replaced are learned from, too, and it takes no place for long.
+func TestTable_SlotsOfReplicasThatAreGoneAreLearned(t *testing.T) {
+	s := newService()
+	s.serve(100, 15, Good, "old")
+	learned := s.subjects["m"].slots
+	s.serve(60, 15, Good, "new")
+	require.Len(t, s.instances, 1)
+	require.GreaterOrEqual(t, s.subjects["m"].slots, learned+uint64(held)-1)
+}
+
+// A sender that names another replica and series in each request costs no look through all of them each time.
+func TestTable_LooksThroughAllOnceAMinute(t *testing.T) {
+	s := newService()
+	for i := range MaxLimits {
+		s.request(fmt.Sprint("series ", i), fmt.Sprint("replica ", i), s.start, Good)
+	}
+	s.start = s.start.Add(30 * time.Minute) // all replicas are gone
+	s.request("series 0", "replica 0", s.start, Good)
+	require.Len(t, s.instances, 1)
+	s.request("one more", "replica 0", s.start, Good)
+	require.Equal(t, Dropped{Series: 1}, s.Dropped(), "none is idle for an hour")
+	s.subjects["series 1"].arrived = s.start.Add(-2 * idle)
+	s.request("one more", "replica 0", s.start.Add(10*time.Second), Good)
+	require.Equal(t, Dropped{Series: 2}, s.Dropped())
+	s.request("one more", "replica 0", s.start.Add(2*time.Minute), Good)
+	require.Equal(t, Dropped{Series: 2}, s.Dropped())
+	require.Nil(t, s.subjects["series 1"])
+}
