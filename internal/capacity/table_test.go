@@ -6,6 +6,7 @@ package capacity
 import (
 	"fmt"
 	"math"
+	"sync"
 	"testing"
 	"time"
 
@@ -316,4 +317,27 @@ func TestTable_LooksThroughAllOnceAMinute(t *testing.T) {
 	s.request("one more", "replica 0", s.start.Add(2*time.Minute), Good)
 	require.Equal(t, Dropped{Series: 2}, s.Dropped())
 	require.Nil(t, s.subjects["series 1"])
+}
+
+// The race detector sees a missing lock.
+func TestTable_MayBeUsedConcurrently(t *testing.T) {
+	s := newService()
+	var wait sync.WaitGroup
+	for worker := range 4 {
+		wait.Go(func() {
+			for i := range 500 {
+				at := s.start.Add(time.Duration(i) * time.Second)
+				r := Request{Vantage: "engine", Replica: fmt.Sprint(worker%2, i%7), Start: at, End: at.Add(time.Second), Sized: true, Output: 1, Prompt: 1}
+				s.Record(fmt.Append(nil, "series ", i%3), &r, r.End)
+				if i%50 == worker {
+					s.Visit(at, func(s *State) { _ = s.Room() })
+					s.Save(func(_ Key, _ Version, encode func() []byte) { _ = encode() })
+					_ = s.Dropped()
+				}
+			}
+		})
+	}
+	wait.Wait()
+	require.Len(t, s.subjects, 3)
+	require.Zero(t, s.Dropped())
 }
