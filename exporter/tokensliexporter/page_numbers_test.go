@@ -528,3 +528,28 @@ func TestPage_LeavesColdStartsOut(t *testing.T) {
 		require.Equal(t, count == 1, now.Indicators["prefill"]["mean"] > 40, now.Indicators["prefill"])
 	}
 }
+
+func TestPage_ARequestHasItsTimePerTokenByPosition(t *testing.T) {
+	h := start(t, nil)
+	h.send(t, with(nil), with(map[string]any{
+		"tokenpulse.time_per_token.from_0": nil, "tokenpulse.time_per_token.from_10": nil, "tokenpulse.time_per_token.from_100": nil, "tokenpulse.time_per_token.from_1000": nil,
+	}))
+	var answer struct {
+		Requests []struct {
+			TimePerToken []struct {
+				Position string
+				Mean     float64
+			} `json:"time_per_token"`
+		}
+	}
+	_, body := h.get(t, "/api/v1/requests")
+	require.NoError(t, json.Unmarshal([]byte(body), &answer))
+	require.Len(t, answer.Requests, 2)
+	var known []string
+	for _, r := range answer.Requests {
+		for _, of := range r.TimePerToken {
+			known = append(known, fmt.Sprint(of.Position, " ", of.Mean))
+		}
+	}
+	require.Equal(t, []string{"0-10 0.125", "10-100 0.25", "100-1000 0.375", "1000+ 0.5"}, known, "in the order of positions, and nothing of the other request")
+}

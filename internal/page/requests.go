@@ -51,8 +51,15 @@ type requestNumbers struct {
 	StallDuration      number            `json:"stall_duration"`
 	LargestGap         number            `json:"largest_gap"`
 	OpenTail           number            `json:"open_tail"`
+	TimePerToken       []timePerToken    `json:"time_per_token"`
 	SLOsBreached       []string          `json:"slos_breached"`
 	HasStrip           bool              `json:"has_strip"`
+}
+
+// timePerToken is the mean time per token of the tokens at some positions of the answer.
+type timePerToken struct {
+	Position string `json:"position"`
+	Mean     number `json:"mean"`
 }
 
 func (p *Page) requests(q *query) (any, error) {
@@ -107,7 +114,7 @@ func (p *Page) numbersOf(r *slowest.Entry) requestNumbers {
 		Queue: value(numbers.QueueDuration), Prefill: value(numbers.PrefillDuration), Decode: value(numbers.DecodeDuration), Network: value(numbers.NetworkDuration),
 		InputTokens: number(r.InputTokens), CachedInputTokens: number(r.CachedTokens), OutputTokens: number(r.OutputTokens),
 		Stalls: number(r.Stalls), StallDuration: number(r.StallSeconds), LargestGap: number(r.LargestGap), OpenTail: number(openTailOf(r)),
-		SLOsBreached: append([]string{}, r.Breached...), HasStrip: len(r.Timeline) > 0,
+		TimePerToken: timePerTokenOf(r), SLOsBreached: append([]string{}, r.Breached...), HasStrip: len(r.Timeline) > 0,
 	}
 	if !math.IsNaN(float64(n.OpenTail)) {
 		n.LargestGap = n.OpenTail
@@ -126,6 +133,17 @@ func (p *Page) numbersOf(r *slowest.Entry) requestNumbers {
 		}
 	}
 	return n
+}
+
+// timePerTokenOf returns the mean time per token of each part of the answer that is known. It needs `detail: full` of token_latency.
+func timePerTokenOf(r *slowest.Entry) []timePerToken {
+	all := []timePerToken{}
+	for id := numbers.TimePerTokenFrom0; id <= numbers.TimePerTokenFrom1000; id++ {
+		if v := number(r.Value(id)); !math.IsNaN(float64(v)) {
+			all = append(all, timePerToken{id.Row().Position, v})
+		}
+	}
+	return all
 }
 
 // known returns nil for an empty text.

@@ -92,6 +92,9 @@ func newRequest(r *series.Contribution, facts Facts) *Entry {
 			c.values[q] = v
 		}
 	}
+	for q := numbers.TimePerTokenFrom0; q <= numbers.TimePerTokenFrom1000; q++ {
+		c.values[q] = count(r, q)
+	}
 	for name, verdict := range r.Verdicts.All {
 		if verdict == slo.Bad {
 			c.Breached = append(c.Breached, strings.Clone(name))

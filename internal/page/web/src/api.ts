@@ -144,7 +144,7 @@ export interface RequestNumbers {
   queue: Maybe; prefill: Maybe; decode: Maybe; network: Maybe;
   input_tokens: Maybe; cached_input_tokens: Maybe; output_tokens: Maybe;
   stalls: Maybe; stall_duration: Maybe; largest_gap: Maybe; open_tail: Maybe;
-  slos_breached: string[]; has_strip: boolean;
+  time_per_token: {position: string; mean: number}[]; slos_breached: string[]; has_strip: boolean;
 }
 export interface Requests { range: Range; slowest: string; requests: RequestNumbers[] }
 export interface Strip { at: number[]; tokens: number[]; channels: string[]; stalled: number[]; dropped: number }
