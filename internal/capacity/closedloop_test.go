@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/testenv/simulated"
 )
 
 // setting is a rule with its target.
@@ -50,7 +52,7 @@ const (
 )
 
 // closeLoop scales a service by each setting, for hours after a replica's limit was learned. The result is nil if it was not.
-func closeLoop(s services, seed uint64, settings []setting) (all []served) {
+func closeLoop(s simulated.Services, seed uint64, settings []setting) (all []served) {
 	o := learnSeed(s, seed, 48, 0)
 	if o.end.Reason != "" {
 		return nil
@@ -80,9 +82,9 @@ func closeLoop(s services, seed uint64, settings []setting) (all []served) {
 	return all
 }
 
-func printClosed(b *strings.Builder, s services) {
+func printClosed(b *strings.Builder, s simulated.Services) {
 	var all [][]served
-	worlds := each(*first, *closed, func(seed uint64) []served { return closeLoop(s, seed, settings) })
+	worlds := simulated.Each(*first, *closed, func(seed uint64) []served { return closeLoop(s, seed, settings) })
 	for _, of := range worlds {
 		if of != nil {
 			all = append(all, of)
@@ -111,7 +113,7 @@ func printClosed(b *strings.Builder, s services) {
 					better++
 				}
 			}
-			fmt.Fprintf(b, "| %v | %s | %.2f%% | %.2f%% | %.2f | %.2f | %s |\n", set.target, ruleNames[other], 100*mean(good), 100*mean(best), mean(hours), mean(otherHours), shareOf(better, len(all)))
+			fmt.Fprintf(b, "| %v | %s | %.2f%% | %.2f%% | %.2f | %.2f | %s |\n", set.target, ruleNames[other], 100*mean(good), 100*mean(best), mean(hours), mean(otherHours), simulated.Share(better, len(all), 1))
 		}
 	}
 }
@@ -144,9 +146,9 @@ func mean(values []float64) (sum float64) {
 }
 
 func TestSimulate_ServiceScaledByItsLimitBeatsTheQueueRule(t *testing.T) {
-	services := trace(t)
+	services := simulated.Recorded(t)
 	var needed, other []float64
-	for _, of := range each(100, 3, func(seed uint64) []served { return closeLoop(services, seed, settings[2:10]) }) {
+	for _, of := range simulated.Each(100, 3, func(seed uint64) []served { return closeLoop(services, seed, settings[2:10]) }) {
 		if of == nil {
 			continue
 		}

@@ -4,44 +4,12 @@
 package capacity
 
 import (
-	"bufio"
-	"bytes"
-	"fmt"
 	"math"
 	"math/rand/v2"
-	"testing"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/tokenpulse/tokenpulse/internal/batching"
-	"github.com/tokenpulse/tokenpulse/internal/testenv"
+	"github.com/tokenpulse/tokenpulse/internal/testenv/simulated"
 )
-
-// recorded is a request of a recorded service.
-type recorded struct {
-	at             float64 // seconds
-	prompt, output float64 // tokens
-}
-
-type services [2][]recorded
-
-// trace returns the requests of azure_llm_2023: a conversation and a code service.
-func trace(t testing.TB) (all services) {
-	t.Helper()
-	for i, name := range [...]string{"conv", "code"} {
-		lines := bufio.NewScanner(bytes.NewReader(testenv.Unzip(t, "../liveness/testdata/azure_llm_2023/"+name+".csv.gz")))
-		for lines.Scan() {
-			var r recorded
-			if n, _ := fmt.Sscanf(lines.Text(), "%f,%f,%f", &r.at, &r.prompt, &r.output); n == 3 {
-				r.at /= 1000
-				all[i] = append(all[i], r)
-			}
-		}
-	}
-	require.Len(t, all[0], 19366)
-	require.Len(t, all[1], 8819)
-	return all
-}
 
 const longestPrompt = 15e3 // tokens
 
@@ -68,7 +36,7 @@ func newTraffic(r *rand.Rand) traffic {
 // load draws requests from the recordings: each service keeps its own rhythm, and jumps to another place now and then.
 type load struct {
 	*rand.Rand
-	services services
+	services simulated.Services
 	mix      traffic
 	rate     func(at float64) float64 // requests per second
 	cursor   [2]int
@@ -79,7 +47,7 @@ type load struct {
 	recordedRate [2]float64
 }
 
-func newLoad(s services, r *rand.Rand, m traffic, rate func(at float64) float64) *load {
+func newLoad(s simulated.Services, r *rand.Rand, m traffic, rate func(at float64) float64) *load {
 	l := &load{Rand: r, services: s, mix: m, rate: rate, jumps: 400}
 	for i := range l.next {
 		l.jump(i)
@@ -103,10 +71,10 @@ func (l *load) jump(i int) {
 	s := l.services[i]
 	l.cursor[i] = l.IntN(len(s) - 1)
 	l.left[i] = 20 + l.IntN(l.jumps)
-	l.recordedRate[i] = float64(len(s)) / s[len(s)-1].at
+	l.recordedRate[i] = float64(len(s)) / s[len(s)-1].At
 	if *even {
 		end := min(l.cursor[i]+l.left[i], len(s)-1)
-		l.recordedRate[i] = float64(end-l.cursor[i]) / max(1e-3, s[end].at-s[l.cursor[i]].at)
+		l.recordedRate[i] = float64(end-l.cursor[i]) / max(1e-3, s[end].At-s[l.cursor[i]].At)
 	}
 }
 
@@ -117,8 +85,8 @@ func (l *load) take() *batching.Request {
 	}
 	s := l.services[i]
 	r := s[l.cursor[i]]
-	q := &batching.Request{At: l.next[i], Context: math.Floor(min(longestPrompt, max(8, r.prompt*l.mix.promptScale*(0.7+0.6*l.Float64()))))}
-	q.Output = math.Ceil(max(1, r.output*l.mix.outputScale*(0.7+0.6*l.Float64())))
+	q := &batching.Request{At: l.next[i], Context: math.Floor(min(longestPrompt, max(8, r.Prompt*l.mix.promptScale*(0.7+0.6*l.Float64()))))}
+	q.Output = math.Ceil(max(1, r.Output*l.mix.outputScale*(0.7+0.6*l.Float64())))
 	q.Prompt = q.Context
 	if l.Float64() < l.mix.hit {
 		q.Prompt = math.Ceil(q.Context * (1 - 0.3 - 0.6*l.Float64()))
@@ -128,7 +96,7 @@ func (l *load) take() *batching.Request {
 	}
 	l.cursor[i]++
 	// The recording's own rhythm at the present rate.
-	l.next[i] += max(1e-6, (s[l.cursor[i]].at-s[l.cursor[i]-1].at)*l.recordedRate[i]) / (max(1e-3, l.rate(q.At)) * l.part(i))
+	l.next[i] += max(1e-6, (s[l.cursor[i]].At-s[l.cursor[i]-1].At)*l.recordedRate[i]) / (max(1e-3, l.rate(q.At)) * l.part(i))
 	return q
 }
 

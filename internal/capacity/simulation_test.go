@@ -7,14 +7,14 @@ import (
 	"flag"
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/testenv/simulated"
 )
 
 var (
@@ -75,41 +75,12 @@ func (w *world) learn(slots []offer) (o outcome) {
 }
 
 // learnSeed simulates a replica for hours.
-func learnSeed(s services, seed uint64, hours, peak float64) outcome {
+func learnSeed(s simulated.Services, seed uint64, hours, peak float64) outcome {
 	w := newWorld(s, seed)
 	name, shape := newShape(w.rand(4), peak)
 	o := w.learn(w.slots(hours, shape))
 	o.shape = name
 	return o
-}
-
-// each runs seeds on all processors.
-func each[T any](first uint64, n int, run func(seed uint64) T) []T {
-	all, next := make([]T, n), make(chan int)
-	var wait sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		wait.Go(func() {
-			for i := range next {
-				all[i] = run(first + uint64(i))
-			}
-		})
-	}
-	for i := range n {
-		next <- i
-	}
-	close(next)
-	wait.Wait()
-	return all
-}
-
-// share is a share in percent with Wilson's 95% interval.
-func shareOf(count, of int) string {
-	if of == 0 {
-		return "–"
-	}
-	n, p, z := float64(of), float64(count)/float64(of), 1.96
-	middle, half := p+z*z/(2*n), z*math.Sqrt(p*(1-p)/n+z*z/(4*n*n))
-	return fmt.Sprintf("%.1f%% (%.0f to %.0f)", 100*p, 100*max(0, middle-half)/(1+z*z/n), 100*min(1, (middle+half)/(1+z*z/n)))
 }
 
 func quantile(values []float64, q float64) float64 {
@@ -146,8 +117,8 @@ func row(name string, all []outcome) string {
 		}
 	}
 	return fmt.Sprintf("| %s | %d | %d | %s | %.2f, %.2f | %.2f to %.2f | %s | %.2f | %s | %.1f | %.1f |\n", name, len(all), len(over),
-		shareOf(count(over, atMost1), len(over)), quantile(output, 0.5), quantile(prompt, 0.5), quantile(over, 0.1), quantile(over, 0.9),
-		shareOf(count(first, atMost1), len(first)), quantile(first, 0.5), shareOf(count(worst, atMost1), len(worst)), quantile(after, 0.5), quantile(after, 0.9))
+		simulated.Share(count(over, atMost1), len(over), 1), quantile(output, 0.5), quantile(prompt, 0.5), quantile(over, 0.1), quantile(over, 0.9),
+		simulated.Share(count(first, atMost1), len(first), 1), quantile(first, 0.5), simulated.Share(count(worst, atMost1), len(worst), 1), quantile(after, 0.5), quantile(after, 0.9))
 }
 
 const rowHead = "| worlds | n | with a limit after 48 h | true limit at or above it | median limit/true: output, prompt | p10 to p90 | true limit at or above the first one | median first/true | never too high in 48 h | hours until the first: median | p90 |\n|---|---|---|---|---|---|---|---|---|---|---|\n"
@@ -157,7 +128,7 @@ func TestSimulate(t *testing.T) {
 	if *seeds+*changes+*closed == 0 {
 		t.Skip("make simulate-capacity runs this")
 	}
-	services, began := trace(t), time.Now()
+	services, began := simulated.Recorded(t), time.Now()
 	var b strings.Builder
 	if *seeds > 0 {
 		printLimits(&b, services)
@@ -175,8 +146,8 @@ func TestSimulate(t *testing.T) {
 	fmt.Println(b.String())
 }
 
-func printLimits(b *strings.Builder, s services) {
-	all := each(*first, *seeds, func(seed uint64) outcome { return learnSeed(s, seed, 48, 0) })
+func printLimits(b *strings.Builder, s simulated.Services) {
+	all := simulated.Each(*first, *seeds, func(seed uint64) outcome { return learnSeed(s, seed, 48, 0) })
 	b.WriteString(rowHead)
 	b.WriteString(row("all", all))
 	some := func(keep func(o *outcome) bool) (some []outcome) {
@@ -204,16 +175,16 @@ func printLimits(b *strings.Builder, s services) {
 }
 
 // printCalm is about loads that never come near the limit.
-func printCalm(b *strings.Builder, s services) {
+func printCalm(b *strings.Builder, s simulated.Services) {
 	fmt.Fprintf(b, "\n| peak load/true limit | n | with a limit after 48 h | its median limit/true |\n|---|---|---|---|\n")
 	for _, peak := range []float64{0.3, 0.5, 0.7} {
 		var over []float64
-		for _, o := range each(*first, *seeds, func(seed uint64) outcome { return learnSeed(s, seed, 48, peak) }) {
+		for _, o := range simulated.Each(*first, *seeds, func(seed uint64) outcome { return learnSeed(s, seed, 48, peak) }) {
 			if o.end.Reason == "" {
 				over = append(over, o.world.over(&o.end))
 			}
 		}
-		fmt.Fprintf(b, "| %v | %d | %s | %.2f |\n", peak, *seeds, shareOf(len(over), *seeds), quantile(over, 0.5))
+		fmt.Fprintf(b, "| %v | %d | %s | %.2f |\n", peak, *seeds, simulated.Share(len(over), *seeds, 1), quantile(over, 0.5))
 	}
 }
 
@@ -225,7 +196,7 @@ type changed struct {
 }
 
 // change learns, and then changes requests, or the engine.
-func change(s services, seed uint64) (c changed) {
+func change(s simulated.Services, seed uint64) (c changed) {
 	o := learnSeed(s, seed, 48, 0)
 	if o.end.Reason != "" {
 		return c
@@ -272,9 +243,9 @@ func change(s services, seed uint64) (c changed) {
 	return c
 }
 
-func printChanges(b *strings.Builder, s services) {
+func printChanges(b *strings.Builder, s simulated.Services) {
 	var utilization, slower []float64
-	for _, c := range each(*first, *changes, func(seed uint64) changed { return change(s, seed) }) {
+	for _, c := range simulated.Each(*first, *changes, func(seed uint64) changed { return change(s, seed) }) {
 		if c.known && !math.IsNaN(c.utilization) {
 			utilization = append(utilization, c.utilization)
 		}
@@ -284,14 +255,14 @@ func printChanges(b *strings.Builder, s services) {
 	}
 	over := count(utilization, func(v float64) bool { return v >= 1 })
 	fmt.Fprintf(b, "\nrequests of other lengths, up to twice or half: utilization is 1 or more at the true limit in %s of %d, its median is %.2f\n",
-		shareOf(over, len(utilization)), len(utilization), quantile(utilization, 0.5))
+		simulated.Share(over, len(utilization), 1), len(utilization), quantile(utilization, 0.5))
 	fmt.Fprintf(b, "engine 1.4 times slower: %d limits are over 1.1 times too high then, until slots missed the objective: median %.0f, p75 %.0f, p90 %.0f\n", len(slower), quantile(slower, 0.5), quantile(slower, 0.75), quantile(slower, 0.9))
 }
 
 func TestSimulate_TrueLimitIsAtOrAboveTheLimit(t *testing.T) {
-	services := trace(t)
+	services := simulated.Recorded(t)
 	var over []float64
-	for _, o := range each(100, 12, func(seed uint64) outcome { return learnSeed(services, seed, 48, 0) }) {
+	for _, o := range simulated.Each(100, 12, func(seed uint64) outcome { return learnSeed(services, seed, 48, 0) }) {
 		if o.end.Reason == "" {
 			over = append(over, o.world.over(&o.end))
 		}
@@ -302,9 +273,9 @@ func TestSimulate_TrueLimitIsAtOrAboveTheLimit(t *testing.T) {
 }
 
 func TestSimulate_CalmLoadHasNoLimit(t *testing.T) {
-	services := trace(t)
+	services := simulated.Recorded(t)
 	known := 0
-	for _, o := range each(100, 10, func(seed uint64) outcome { return learnSeed(services, seed, 24, 0.3) }) {
+	for _, o := range simulated.Each(100, 10, func(seed uint64) outcome { return learnSeed(services, seed, 24, 0.3) }) {
 		if o.end.Reason == "" {
 			known++
 		}

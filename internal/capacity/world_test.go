@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/tokenpulse/tokenpulse/internal/batching"
+	"github.com/tokenpulse/tokenpulse/internal/testenv/simulated"
 )
 
 // slotLength is that of the simulated slots, in seconds.
@@ -15,7 +16,7 @@ const slotLength = 15
 
 // world is an engine with its SLO and its requests. The seed decides everything.
 type world struct {
-	services services
+	services simulated.Services
 	seed     uint64
 	engine   batching.Engine
 	slo      batching.SLO
@@ -56,7 +57,7 @@ func newSLO(r *rand.Rand, e *batching.Engine) batching.SLO {
 }
 
 // newWorld makes a world whose engine can meet its objective, and finds the limit.
-func newWorld(s services, seed uint64) *world {
+func newWorld(s simulated.Services, seed uint64) *world {
 	w := &world{services: s, seed: seed}
 	r := w.rand(1)
 	for {

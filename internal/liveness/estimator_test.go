@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/testenv/simulated"
 )
 
 // simple estimates seconds per byte from the last 500 waits of prompts above 16 kB.
@@ -51,7 +53,7 @@ func highOf(rates []float64) float64 {
 
 // Each other estimator has false alarms, or finds fewer faults in time, in the same simulated days.
 func TestSimulate_OtherEstimatorsAreWorse(t *testing.T) {
-	services := trace(t)
+	services := simulated.Recorded(t)
 	names := []string{"this one", "95th percentile", "last value", "mean"}
 	watchers := func() (all []*watcher) {
 		for _, of := range []func([]float64) float64{nil, highOf, lastOf, meanOf} {

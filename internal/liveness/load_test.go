@@ -4,41 +4,11 @@
 package liveness
 
 import (
-	"bufio"
-	"bytes"
-	"fmt"
 	"math"
 	"math/rand/v2"
-	"testing"
 
-	"github.com/stretchr/testify/require"
-
-	"github.com/tokenpulse/tokenpulse/internal/testenv"
+	"github.com/tokenpulse/tokenpulse/internal/testenv/simulated"
 )
-
-// recorded is a request of a recorded service.
-type recorded struct {
-	at             float64 // seconds
-	prompt, output float64 // tokens
-}
-
-// trace returns the requests of azure_llm_2023: a conversation and a code service.
-func trace(t testing.TB) (all [2][]recorded) {
-	t.Helper()
-	for i, name := range [...]string{"conv", "code"} {
-		lines := bufio.NewScanner(bytes.NewReader(testenv.Unzip(t, "testdata/azure_llm_2023/"+name+".csv.gz")))
-		for lines.Scan() {
-			var r recorded
-			if n, _ := fmt.Sscanf(lines.Text(), "%f,%f,%f", &r.at, &r.prompt, &r.output); n == 3 {
-				r.at /= 1000
-				all[i] = append(all[i], r)
-			}
-		}
-	}
-	require.Len(t, all[0], 19366)
-	require.Len(t, all[1], 8819)
-	return all
-}
 
 // arrival is a simulated request.
 type arrival struct {
@@ -54,7 +24,7 @@ type arrival struct {
 // load is a day of an engine: episodes of different services, rates and lengths, and bursts of long prompts.
 type load struct {
 	*rand.Rand
-	services [2][]recorded
+	services simulated.Services
 	m        *machine
 	// of the day
 	hit           float64
@@ -75,7 +45,7 @@ type load struct {
 	pending            []arrival // of a burst, by time
 }
 
-func newLoad(services [2][]recorded, r *rand.Rand, m *machine) *load {
+func newLoad(services simulated.Services, r *rand.Rand, m *machine) *load {
 	l := &load{Rand: r, services: services, m: m}
 	l.hit = []float64{0, 0, 0.5, 0.95}[r.IntN(4)]
 	l.silent = []float64{0, 0.05, 0.3}[r.IntN(3)]
@@ -142,18 +112,18 @@ func (l *load) take() arrival {
 		}
 		s := l.services[i]
 		r := s[l.cursor[i]]
-		a := l.request(l.next[i], math.Max(8, r.prompt*l.scale*(0.7+0.7*l.Float64())), max(1, r.output))
+		a := l.request(l.next[i], math.Max(8, r.Prompt*l.scale*(0.7+0.7*l.Float64())), max(1, r.Output))
 		if l.left[i]--; l.left[i] < 0 || l.cursor[i]+1 >= len(s) {
 			l.jump(i)
 		}
 		l.cursor[i]++
 		// The recording's own rhythm, at the rate of the episode.
-		recordedRate := float64(len(s)) / s[len(s)-1].at
+		recordedRate := float64(len(s)) / s[len(s)-1].At
 		part := l.code
 		if i == 0 {
 			part = 1 - l.code
 		}
-		l.next[i] += (s[l.cursor[i]].at - s[l.cursor[i]-1].at) * recordedRate / (l.rate * part)
+		l.next[i] += (s[l.cursor[i]].At - s[l.cursor[i]-1].At) * recordedRate / (l.rate * part)
 		return a
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/tokenpulse/tokenpulse/internal/testenv/simulated"
 )
 
 // scheduler decides what an engine computes in a step.
@@ -89,7 +91,7 @@ type job struct {
 // longest silence that a prompt of a healthy engine causes, unless a test is about longer ones.
 const longest = 90
 
-func newMachine(services [2][]recorded, seed uint64, longest float64) *machine {
+func newMachine(services simulated.Services, seed uint64, longest float64) *machine {
 	r := rand.New(rand.NewPCG(seed, 40))
 	m := &machine{Rand: r, scheduler: scheduler(seed % uint64(schedulers)), factor: 1}
 	log := func(from, to float64) float64 { return from * math.Exp(r.Float64()*math.Log(to/from)) }

@@ -7,14 +7,14 @@ import (
 	"flag"
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/testenv/simulated"
 )
 
 var (
@@ -41,7 +41,7 @@ type outcome struct {
 }
 
 // simulateDay runs healthy seconds, and then a fault within 4 hours. The seed decides everything.
-func simulateDay(services [2][]recorded, seed uint64, healthy, most float64, watchers ...*watcher) []outcome {
+func simulateDay(services simulated.Services, seed uint64, healthy, most float64, watchers ...*watcher) []outcome {
 	m := newMachine(services, seed, most)
 	m.watched = watchers
 	if *trail {
@@ -98,22 +98,8 @@ func simulateDay(services [2][]recorded, seed uint64, healthy, most float64, wat
 }
 
 // simulateDays runs seeds on all processors. What watches is made for each.
-func simulateDays(services [2][]recorded, first uint64, n int, healthy, most float64, watchers func() []*watcher) [][]outcome {
-	all, seeds := make([][]outcome, n), make(chan int)
-	var wait sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		wait.Go(func() {
-			for i := range seeds {
-				all[i] = simulateDay(services, first+uint64(i), healthy, most, watchers()...)
-			}
-		})
-	}
-	for i := range n {
-		seeds <- i
-	}
-	close(seeds)
-	wait.Wait()
-	return all
+func simulateDays(services simulated.Services, first uint64, n int, healthy, most float64, watchers func() []*watcher) [][]outcome {
+	return simulated.Each(first, n, func(seed uint64) []outcome { return simulateDay(services, seed, healthy, most, watchers()...) })
 }
 
 // perDay is a count by days, with the bounds of its 95% interval: 3/n if there was none, else Byar's approximation.
@@ -125,16 +111,6 @@ func perDay(count, days int) string {
 	low := n * math.Pow(1-1/(9*n)-1.96/(3*math.Sqrt(n)), 3)
 	high := (n + 1) * math.Pow(1-1/(9*(n+1))+1.96/(3*math.Sqrt(n+1)), 3)
 	return fmt.Sprintf("%.2g (%.2g to %.2g)", n/d, low/d, high/d)
-}
-
-// share is a share in percent with Wilson's 95% interval.
-func share(count, of int) string {
-	if of == 0 {
-		return "–"
-	}
-	n, p, z := float64(of), float64(count)/float64(of), 1.96
-	middle, half := p+z*z/(2*n), z*math.Sqrt(p*(1-p)/n+z*z/(4*n*n))
-	return fmt.Sprintf("%.0f%% (%.0f to %.0f)", 100*p, 100*max(0, middle-half)/(1+z*z/n), 100*min(1, (middle+half)/(1+z*z/n)))
 }
 
 // rank is a quantile with the 95% interval that order statistics give.
@@ -166,7 +142,7 @@ func row(all []outcome) string {
 			soon++
 		}
 	}
-	return fmt.Sprintf("%d | %s | %s | %s | %s", len(all), share(soon, len(all)), rank(after, 0.5), rank(after, 0.9), rank(after, 0.99))
+	return fmt.Sprintf("%d | %s | %s | %s | %s", len(all), simulated.Share(soon, len(all), 0), rank(after, 0.5), rank(after, 0.9), rank(after, 0.99))
 }
 
 func pick(all [][]outcome, watcher int, keep func(o outcome) bool) (some []outcome) {
@@ -190,7 +166,7 @@ func TestSimulate(t *testing.T) {
 	if *days == 0 {
 		t.Skip("make simulate-liveness runs this")
 	}
-	services, began := trace(t), time.Now()
+	services, began := simulated.Recorded(t), time.Now()
 	if *curve {
 		printCurve(services)
 		return
@@ -228,14 +204,14 @@ func TestSimulate(t *testing.T) {
 			stuck++
 		}
 	}
-	fmt.Fprintf(&b, "\none stream hangs: in the evidence %s, stuck %s\n", share(hung, len(hangs)), share(stuck, len(hangs)))
+	fmt.Fprintf(&b, "\none stream hangs: in the evidence %s, stuck %s\n", simulated.Share(hung, len(hangs), 0), simulated.Share(stuck, len(hangs), 0))
 	fmt.Println(b.String())
 }
 
 // A busy engine gets a prompt of 500,000 tokens when it knows only the recordings' prompts, of 15,000 at most, and for hours after it.
 func TestSimulate_PromptOf500kTokensIsNeverStuck(t *testing.T) {
 	const comes = 2 * hour
-	services := trace(t)
+	services := simulated.Recorded(t)
 	for seed := range uint64(20) {
 		m, w := newMachine(services, *first+seed, longest), newWatcher(Settings{})
 		for m.cost(0, 500e3) > longest/1.3 {
@@ -256,7 +232,7 @@ func TestSimulate_PromptOf500kTokensIsNeverStuck(t *testing.T) {
 }
 
 // printCurve prints what the settings trade.
-func printCurve(services [2][]recorded) {
+func printCurve(services simulated.Services) {
 	var b strings.Builder
 	settings := []Settings{{}, {MaxBound: 30 * time.Second}, {MaxBound: time.Minute}, {MaxBound: 5 * time.Minute}, {Factor: 1}, {Factor: 2}, {Factor: 5}, {Base: 2 * time.Second}, {Base: 10 * time.Second}}
 	all := simulateDays(services, *first, *days, 24*hour, longest, func() (watchers []*watcher) {
