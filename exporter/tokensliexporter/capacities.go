@@ -5,8 +5,6 @@ package tokensliexporter
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"time"
 
@@ -123,8 +121,7 @@ func (c *capacities) start(ctx context.Context, host component.Host, id componen
 
 // entryOfCapacity returns the storage key of a limit.
 func entryOfCapacity(k capacity.Key) string {
-	sum := sha256.Sum256([]byte(k.SLO + "\x00" + k.Series))
-	return "limit/" + hex.EncodeToString(sum[:16])
+	return storageclient.Entry("limit", []byte(k.SLO+"\x00"+k.Series))
 }
 
 // Save implements keeper.Saver.

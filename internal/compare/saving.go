@@ -4,8 +4,6 @@
 package compare
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -50,8 +48,7 @@ func (s *Store) Values() Values {
 // entryOf returns the storage key of a pair's evidence.
 func entryOf(k Key) string {
 	text, _ := json.Marshal(k) // of plain fields
-	sum := sha256.Sum256(text)
-	return "pair/" + hex.EncodeToString(sum[:16])
+	return storageclient.Entry("pair", text)
 }
 
 func (s *Store) save(visit func(Key, Version, func() []byte)) {

@@ -4,9 +4,7 @@
 package keeper
 
 import (
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"fmt"
 	"time"
 
@@ -32,8 +30,7 @@ func (k *budgetKey) UnmarshalText(text []byte) error {
 }
 
 func (k budgetKey) entry() string {
-	sum := sha256.Sum256([]byte(k))
-	return "series/" + hex.EncodeToString(sum[:16])
+	return storageclient.Entry("series", []byte(k))
 }
 
 type budgetStore = storageclient.Snapshots[budgetKey, slo.Version]
