@@ -16,6 +16,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/capacity"
+	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
@@ -132,7 +133,7 @@ func (c *capacities) Close(ctx context.Context) error { return c.saved.Close(ctx
 
 // watch counts a request, unless it is in a series of which data points arrive.
 func (c *capacities) watch(r *series.Contribution, span ptrace.Span, resource pcommon.Map) {
-	if c == nil || r.TraceOnly || isAggregated(span) {
+	if c == nil || r.TraceOnly || keeper.IsAggregated(span) {
 		return
 	}
 	label := func(name string) string { return attributes.Label(name, span.Attributes(), resource) }

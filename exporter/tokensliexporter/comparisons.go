@@ -18,6 +18,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/canary"
 	"github.com/tokenpulse/tokenpulse/internal/compare"
+	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
@@ -54,7 +55,7 @@ func (c *comparisons) Close(ctx context.Context) error { return c.saved.Close(ct
 
 // watch counts a request, unless it is in a series of which data points arrive.
 func (c *comparisons) watch(r *series.Contribution, span ptrace.Span, resource pcommon.Map) {
-	if !c.Used() || isAggregated(span) {
+	if !c.Used() || keeper.IsAggregated(span) {
 		return
 	}
 	c.Record(&compare.Request{Contribution: r, Start: span.StartTimestamp().AsTime(), Replica: func() string { return replicaOf(r.Vantage, span, resource) }})
@@ -65,12 +66,6 @@ func (c *comparisons) watch(r *series.Contribution, span ptrace.Span, resource p
 func replicaOf(vantage string, span ptrace.Span, resource pcommon.Map) string {
 	value := func(name string) string { return attributes.Label(name, span.Attributes(), resource) }
 	return cmp.Or(attributes.Replica(vantage, value), value(names.ServiceInstanceID))
-}
-
-// isAggregated reports whether the span's receiver sends the request as metrics.
-func isAggregated(span ptrace.Span) bool {
-	aggregated, ok := span.Attributes().Get(names.Aggregated)
-	return ok && aggregated.Bool()
 }
 
 var compareVerdict = numbers.Metric{

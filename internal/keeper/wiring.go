@@ -25,7 +25,7 @@ type wiring struct {
 func (w *wiring) inspect(span ptrace.Span, processed bool) {
 	if processed {
 		w.latency.Has()
-		if state := span.TraceState().AsRaw(); state != "" && !isAggregated(span) {
+		if state := span.TraceState().AsRaw(); state != "" && !IsAggregated(span) {
 			w.inspectSampling(state)
 		}
 		return
@@ -49,8 +49,8 @@ func looksLikeModelCall(span ptrace.Span) bool {
 	return false
 }
 
-// isAggregated reports whether the receiver counted the request before it sampled the span.
-func isAggregated(span ptrace.Span) bool {
+// IsAggregated reports whether the receiver of a span counts its request itself, before it samples the span.
+func IsAggregated(span ptrace.Span) bool {
 	v, ok := span.Attributes().Get(names.Aggregated)
 	return ok && v.Bool()
 }
