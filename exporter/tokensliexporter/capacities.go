@@ -5,7 +5,6 @@ package tokensliexporter
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -55,18 +54,11 @@ func (c *CapacityConfig) Unmarshal(conf *confmap.Conf) error {
 
 func capacityProblems(all []CapacityConfig) (errs settings.Problems) {
 	errs.Unless(len(all) <= capacity.MaxObjectives, "`capacity` has %d entries; the maximum is %d", len(all), capacity.MaxObjectives)
-	used := map[string]int{}
+	used := keeper.SLONames{}
 	for i := range all {
 		c := &all[i]
-		name := names.CleanLabel(c.SLO)
-		first, duplicate := used[name]
-		switch {
-		case name == "":
-			errs = append(errs, fmt.Errorf("`capacity::%d::slo` is empty; enter a name from `slos` of token_latency, or %q for all SLOs combined", i, names.SLOAll))
-		case duplicate:
-			errs = append(errs, fmt.Errorf("`capacity::%d::slo` is %q, which `capacity::%d::slo` is, too; remove one", i, c.SLO, first))
-		default:
-			used[name] = i
+		if err := used.Add("capacity", i, c.SLO, "`capacity::%d::slo` is, too"); err != nil {
+			errs = append(errs, err)
 		}
 		errs.Unless(minimumCapacity <= c.Objective && c.Objective <= maximumCapacity,
 			"`capacity::%d::objective` is %v; use the share of good requests, from %v to %v, such as 0.95", i, c.Objective, minimumCapacity, maximumCapacity)

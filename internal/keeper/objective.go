@@ -31,20 +31,30 @@ func (o *Objective) Unmarshal(conf *confmap.Conf) error {
 	return conf.Unmarshal(o)
 }
 
+// SLONames holds the SLOs that entries of a list name, with the index of the first entry.
+type SLONames map[string]int
+
+// Add adds the SLO of entry i of a list. It returns an error if the entry names none, or one of an entry before: twice says what that one
+// has, with its index.
+func (n SLONames) Add(list string, i int, slo, twice string) error {
+	name := names.CleanLabel(slo)
+	if name == "" {
+		return fmt.Errorf("`%s::%d::slo` is empty; enter a name from `slos` of token_latency, or %q for all SLOs combined", list, i, names.SLOAll)
+	}
+	if first, ok := n[name]; ok {
+		return fmt.Errorf("`%s::%d::slo` is %q, which "+twice+"; remove one", list, i, slo, first)
+	}
+	n[name] = i
+	return nil
+}
+
 // objectiveProblems returns an error for each invalid key.
 func objectiveProblems(objectives []Objective) (errs settings.Problems) {
 	errs.Unless(len(objectives) <= slo.MaxSLOs, "`objectives` has %d entries; the maximum is %d", len(objectives), slo.MaxSLOs)
-	used := map[string]int{}
+	used := SLONames{}
 	for i, o := range objectives {
-		name := names.CleanLabel(o.SLO)
-		first, duplicate := used[name]
-		switch {
-		case name == "":
-			errs = append(errs, fmt.Errorf("`objectives::%d::slo` is empty; enter a name from `slos` of token_latency, or %q for all SLOs combined", i, names.SLOAll))
-		case duplicate:
-			errs = append(errs, fmt.Errorf("`objectives::%d::slo` is %q, which already has an objective at `objectives::%d`; remove one", i, o.SLO, first))
-		default:
-			used[name] = i
+		if err := used.Add("objectives", i, o.SLO, "already has an objective at `objectives::%d`"); err != nil {
+			errs = append(errs, err)
 		}
 		errs.Unless(o.Objective > 0 && o.Objective < 1,
 			"`objectives::%d::objective` is %v; use the share of good requests, above 0 and below 1, such as 0.95", i, o.Objective)
