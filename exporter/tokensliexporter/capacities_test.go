@@ -202,6 +202,10 @@ func TestCapacity_QuestionsThatItCannotAnswer(t *testing.T) {
 	}
 	require.Contains(t, h.noCapacity(t, http.StatusBadRequest, all(url.Values{})).Error.Remedy, "gen_ai.request.model=")
 	require.Contains(t, h.noCapacity(t, http.StatusBadRequest, all(url.Values{"load": {"-1"}})).Error.Remedy, "requests per second")
+	f.serve(t, 4, 4, request("met", map[string]any{"tokenpulse.vantage": "server"}))
+	time.Sleep(maxAnswerAge)
+	both := url.Values{"where": {"gen_ai.request.model=m"}, "vantage": {"all"}}
+	require.Equal(t, "give `vantage`, such as engine or server", h.noCapacity(t, http.StatusBadRequest, all(both)).Error.Remedy)
 	one := url.Values{"where": {"gen_ai.request.model=n"}}
 	require.Equal(t, "too_few", h.noCapacity(t, http.StatusServiceUnavailable, all(one)).Error.Reason)
 	one["where"] = []string{"gen_ai.request.model=typo"}

@@ -3,9 +3,7 @@
 
 package capacity
 
-import (
-	"math"
-)
+import "math"
 
 const (
 	perDoubling = 16
@@ -84,7 +82,7 @@ func (b *bin) add(s *offer, missed bool, at, most float64) {
 	}
 }
 
-// met returns the highest bin that is certified to meet the objective, and below -1 if there is none.
+// met returns the index of the highest bin that is certified to meet the objective, up to a highest one, or -1.
 //
 // If bin i missed the objective, then so did all above it, and the mean share of bad requests is over 1-objective in each. For t > 0,
 // the product over slots of exp(-t share) / (1 - (1-objective)(1 - exp(-t))) is then a supermartingale in any order of the

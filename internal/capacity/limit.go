@@ -126,7 +126,7 @@ func (l *Limit) most() float64 {
 	return 2 * math.Log(1/alpha) / (1 - l.objective)
 }
 
-// Answer returns the limit, or why there is none.
+// Answer returns the limit, or the reason why none is known.
 func (l *Limit) Answer(now time.Time) Answer {
 	a := l.answer(&l.learned, now)
 	if a.Reason == "" && !l.learned.reference.fits(&l.recent) {

@@ -41,7 +41,7 @@ func (m *mix) perRequest() (mean Load) {
 	return mean
 }
 
-// fits reports whether requests of a recent mix are like these, or too few to tell.
+// fits reports whether the recent requests have about the same lengths as these. It is true if either are too few to compare.
 func (m *mix) fits(recent *mix) bool {
 	if m[Requests] < enoughRequests || recent[Requests] < enoughRequests {
 		return true

@@ -306,6 +306,12 @@ func TestTable_LooksThroughAllOnceAMinute(t *testing.T) {
 	for i := range MaxLimits {
 		s.request(fmt.Sprint("series ", i), fmt.Sprint("replica ", i), s.start, Good)
 	}
+	s.start = s.start.Add(30 * time.Second)
+	for _, i := range s.instances {
+		i.arrived = i.arrived.Add(-time.Hour)
+	}
+	s.request("series 0", "replica 0", s.start, Good)
+	require.Len(t, s.instances, MaxReplicas, "the last look was less than a minute ago")
 	s.start = s.start.Add(30 * time.Minute) // all replicas are gone
 	s.request("series 0", "replica 0", s.start, Good)
 	require.Len(t, s.instances, 1)

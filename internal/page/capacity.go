@@ -10,7 +10,6 @@ import (
 	"strconv"
 
 	"github.com/tokenpulse/tokenpulse/internal/capacity"
-	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
@@ -89,7 +88,7 @@ func (p *Page) capacity(q *query) (any, error) {
 	case len(states) == 0:
 		return nil, absent(capacity.TooFew, "no request of this selection has been seen; check `where` and `vantage`")
 	case len(states) > 1:
-		return nil, invalid("give `where`, such as "+p.distinction(states), "%d series match, each with a limit of its own", len(states))
+		return nil, invalid(p.distinction(states), "%d series match, each with a limit of its own", len(states))
 	}
 	s := &states[0]
 	switch {
@@ -150,15 +149,15 @@ func (p *Page) capacitiesOf(q *query, slo string) (states []capacity.State) {
 	return states
 }
 
-// distinction returns a dimension in which states differ, with a value.
+// distinction says how to choose between states: by a dimension in which they differ, or else by the vantage.
 func (p *Page) distinction(states []capacity.State) string {
 	first, second := series.LabelsOf(states[0].Series), series.LabelsOf(states[1].Series)
 	for i, name := range p.dimensions {
 		if first.Dimensions[i] != second.Dimensions[i] {
-			return fmt.Sprintf("%s=%s or %s=%s", name, first.Dimensions[i], name, second.Dimensions[i])
+			return fmt.Sprintf("give `where`, such as %s=%s or %s=%s", name, first.Dimensions[i], name, second.Dimensions[i])
 		}
 	}
-	return names.GenAIRequestModel + "=llama-3-70b"
+	return fmt.Sprintf("give `vantage`, such as %s or %s", first.Vantage, second.Vantage)
 }
 
 // loadCapacity is what the load curve shows of the capacity for one SLO: of all replicas together, in the present.

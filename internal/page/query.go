@@ -243,7 +243,7 @@ func aligned(t time.Time, step time.Duration) time.Time {
 	return time.Unix(unix-unix%seconds, 0)
 }
 
-// viewFrom returns the history from a time to the end of the range. Of an open slot, it has what is over.
+// viewFrom returns the history from a time to the end of the range. The slot that is open then is included as far as it is filled.
 func (p *Page) viewFrom(q *query, from time.Time) history.View {
 	end := q.now
 	if !q.ended {
