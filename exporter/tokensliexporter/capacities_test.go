@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/keeper/keepertest"
+	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/storagetest"
 )
 
@@ -268,6 +269,54 @@ func TestCapacity_RefusedRequestsHaveMeanSize(t *testing.T) {
 	require.InDelta(t, 100*a.Limit.Requests, a.Limit.OutputTokens, 1e-6)
 	require.InDelta(t, 2, a.Load.Requests, 0.1)
 	require.InDelta(t, 200, a.Load.OutputTokens, 10)
+}
+
+// What is no request of its own does not count: the root of a trace, and a request that its receiver sends as metrics. What only the outcome
+// decides makes no series of its own.
+func TestCapacity_WhatIsARequestOfWhichSeries(t *testing.T) {
+	h := start(t, func(c *Config) {
+		withCapacity(c)
+		c.Shared.Series.Dimensions = series.DimensionsOf("gen_ai.request.model", "error.type")
+	})
+	h.send(t, map[string]any{"tokenpulse.trace.time_to_answer": 1.0, "tokenpulse.vantage": "engine"})
+	f := newFleet(h, time.Hour, "a")
+	f.serve(t, 4, 4, request("met", map[string]any{"tokenpulse.aggregated": true}))
+	require.Contains(t, h.noCapacity(t, http.StatusServiceUnavailable, nil).Error.Remedy, "no request of this selection has been seen")
+	require.Zero(t, keepertest.Value(t, h.telemetry, "token_sli_capacity_dropped"))
+
+	f.serve(t, 4, 4, request("met", nil))
+	f.serve(t, 4, 4, request("breached", map[string]any{"error.type": "overloaded", "tokenpulse.outcome": "error"}))
+	time.Sleep(maxAnswerAge)
+	require.Contains(t, h.noCapacity(t, http.StatusServiceUnavailable, nil).Error.Remedy, "wait for more requests")
+}
+
+// The load curve has the limit of the present only.
+func TestCapacity_OnTheLoadCurve(t *testing.T) {
+	h := start(t, withCapacity)
+	f := newFleet(h, ofToKnee+10*time.Minute, "a", "b")
+	f.toKnee(t)
+	f.serve(t, 20, 15, request("met", nil))
+	limit := h.capacity(t, nil)
+	ask := func(more string) (all []struct {
+		SLO    string
+		Reason *string
+		Limit  *capacityKinds
+		Room   *float64
+	},
+	) {
+		t.Helper()
+		var answer struct{ Capacity json.RawMessage }
+		_, body := h.get(t, "/api/v1/load?"+more)
+		require.NoError(t, json.Unmarshal([]byte(body), &answer))
+		require.NoError(t, json.Unmarshal(answer.Capacity, &all))
+		return all
+	}
+	now := ask("")
+	require.Len(t, now, 1)
+	require.Nil(t, now[0].Reason)
+	require.InDelta(t, 2*limit.Limit.OutputTokens, now[0].Limit.OutputTokens, 1e-6)
+	require.InDelta(t, limit.Room.Requests, *now[0].Room, 0.2)
+	require.Empty(t, ask(fmt.Sprint("end=", time.Now().Add(-time.Second).Unix())))
 }
 
 func TestCapacity_DroppedRequestsAreCounted(t *testing.T) {

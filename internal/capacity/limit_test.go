@@ -145,3 +145,12 @@ func TestSustained_ABurstIsNoSustainedLoad(t *testing.T) {
 	}
 	require.Less(t, f.Answer(f.at).Limit[Requests], 20.0, "60 requests/s for a minute in 15, else 10: 13.3 in the mean")
 }
+
+// Before, the averages do not know the load: after a restart in an overload, slots would count as missed at nearly none.
+func TestSustained_TheFirstTenMinutesTeachNothing(t *testing.T) {
+	f := newFeeder(0.9)
+	f.serve(39, 450, 450)
+	require.Equal(t, curve{}, f.learned.curve)
+	f.serve(1, 450, 450)
+	require.NotEqual(t, curve{}, f.learned.curve)
+}
