@@ -10,9 +10,9 @@ LICENSED := git ls-files '*.go' '*.proto'
 TESTSUM := $(TOOL) gotestsum --format=standard-quiet --hide-summary=skipped
 
 COLLECTOR := dist/otelcol-tokenpulse
-TOKENGEN := dist/tokengen
-# The Collector and tokengen of make run.
-QUICKSTART := dist/quickstart/otelcol-quickstart dist/quickstart/tokengen
+COMMAND := dist/tokenpulse
+# The Collector and tokenpulse of make run.
+QUICKSTART := dist/quickstart/otelcol-quickstart dist/quickstart/tokenpulse
 
 .DELETE_ON_ERROR:
 
@@ -31,7 +31,7 @@ run: $(QUICKSTART) ## Build and start a Collector with its live page, send demo 
 	@scripts/run
 
 .PHONY: build
-build: $(COLLECTOR) $(TOKENGEN) ## Build the Collector and tokengen into dist/
+build: $(COLLECTOR) $(COMMAND) ## Build the Collector and tokenpulse into dist/
 
 SOURCES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './dist/*' -not -path './internal/tools/*' -not -path './e2e/internal/*') \
 	$(shell find internal/page -path '*/assets/*' -o -name openapi.yaml)
@@ -44,7 +44,7 @@ $(COLLECTOR): builder-config.yaml go.mod go.sum $(SOURCES)
 	@scripts/progress "Build $@" "2 minutes with an empty build cache" $(TOOL) builder --config $<
 
 # So that a first build is short, there are few components in it, and the compiler neither
-# optimizes nor writes data for debuggers. The builder and tokengen have the same flags: they
+# optimizes nor writes data for debuggers. The builder and tokenpulse have the same flags: they
 # then share compiled packages.
 QUICK := -N -l -dwarf=false
 $(QUICKSTART): export CGO_ENABLED := 0
@@ -54,13 +54,13 @@ dist/quickstart/otelcol-quickstart: builder-config-quickstart.yaml go.mod go.sum
 	@mkdir -p dist
 	@scripts/progress "Build $@" "1 minute with an empty build cache" $(TOOL) builder --gcflags="all=$(QUICK)" --config $<
 
-TOKENGEN_SOURCES := go.mod go.sum cmd/tokengen/go.mod cmd/tokengen/go.sum $(SOURCES)
+COMMAND_SOURCES := go.mod go.sum cmd/tokenpulse/go.mod cmd/tokenpulse/go.sum $(SOURCES)
 
-$(TOKENGEN): $(TOKENGEN_SOURCES)
-	CGO_ENABLED=0 go build -C cmd/tokengen -trimpath -o $(CURDIR)/$@ .
+$(COMMAND): $(COMMAND_SOURCES)
+	CGO_ENABLED=0 go build -C cmd/tokenpulse -trimpath -o $(CURDIR)/$@ .
 
-dist/quickstart/tokengen: $(TOKENGEN_SOURCES)
-	go build -C cmd/tokengen -o $(CURDIR)/$@ .
+dist/quickstart/tokenpulse: $(COMMAND_SOURCES)
+	go build -C cmd/tokenpulse -o $(CURDIR)/$@ .
 
 # Packages for Linux. Before the release of a version, they sort below it: 0.1.0-dev.
 RELEASE := $(shell awk '$$1 == "version:" { print $$2 }' builder-config.yaml)
@@ -68,18 +68,18 @@ VERSION ?= $(RELEASE)$(if $(shell git tag --points-at HEAD v$(RELEASE) 2>/dev/nu
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
 ARCHS ?= amd64 arm64
 PACKAGE_ENV = VERSION=$(VERSION) SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH)
-PACKAGED := $(foreach arch,$(ARCHS),dist/linux_$(arch)/otelcol-tokenpulse dist/linux_$(arch)/tokengen)
+PACKAGED := $(foreach arch,$(ARCHS),dist/linux_$(arch)/otelcol-tokenpulse dist/linux_$(arch)/tokenpulse)
 
 # The builder has written the sources of the Collector to dist.
 dist/linux_%/otelcol-tokenpulse: $(COLLECTOR)
 	@scripts/progress "Build $@" "2 minutes with an empty build cache" \
 		env CGO_ENABLED=0 GOOS=linux GOARCH=$* go build -C dist -trimpath -ldflags='-s -w' -o $(CURDIR)/$@ .
 
-dist/linux_%/tokengen: $(TOKENGEN_SOURCES)
-	CGO_ENABLED=0 GOOS=linux GOARCH=$* go build -C cmd/tokengen -trimpath -o $(CURDIR)/$@ .
+dist/linux_%/tokenpulse: $(COMMAND_SOURCES)
+	CGO_ENABLED=0 GOOS=linux GOARCH=$* go build -C cmd/tokenpulse -trimpath -o $(CURDIR)/$@ .
 
 # The licences of all modules in the binaries, with their texts in dist/notices.txt.
-dist/licenses.txt: $(COLLECTOR) $(TOKENGEN) $(wildcard internal/tools/licenses/*)
+dist/licenses.txt: $(COLLECTOR) $(COMMAND) $(wildcard internal/tools/licenses/*)
 	@scripts/check-licenses
 
 # The bill of materials of a binary.
@@ -124,7 +124,7 @@ QUIET := grep -vE '^=== (RUN|PAUSE|CONT)'; exit $${PIPESTATUS[0]}
 test: build $(QUICKSTART) ## Unit tests, golden files, fuzz seeds, then end-to-end tests of the built Collector; uses the race detector if a C compiler exists
 	@$(if $(RACE),,echo "no C compiler found: tests run without the race detector";)
 	$(call unit-tests,.)
-	$(call unit-tests,cmd/tokengen)
+	$(call unit-tests,cmd/tokenpulse)
 	go test -C internal/tools ./sanitise
 	cd e2e && go list -export -deps -test ./... >/dev/null
 	cd e2e && $(TESTSUM) --format=standard-verbose -- -p=1 -count=1 -timeout=20m -parallel=4 ./... | $(QUIET)
@@ -137,7 +137,7 @@ format: ## Format Go files, and add missing licence headers to Go and proto file
 .PHONY: lint
 lint: ## Run golangci-lint and actionlint, and check licence headers
 	$(LINT) run ./...
-	cd cmd/tokengen && $(LINT) run ./...
+	cd cmd/tokenpulse && $(LINT) run ./...
 	cd e2e && $(LINT) run ./...
 	@set -e; for tag in $$(git grep -h '^//go:build' 'e2e/*.go' | sort -u | cut -d' ' -f2); do go vet -C e2e -tags=$$tag ./...; done
 	$(TOOL) actionlint

@@ -17,7 +17,7 @@ dist/release/%/otelcol-release: e2e/release/builder-config.yaml go.mod go.sum $(
 # The files of a chain of patterns would be deleted.
 .PRECIOUS: dist/release/%/otelcol-release
 
-suite-release-%: dist/release/%/otelcol-release $(TOKENGEN)
+suite-release-%: dist/release/%/otelcol-release $(COMMAND)
 	go test -C e2e -count=1 -p=1 -v ./pipelines ./prometheus ./tap -collector=$(CURDIR)/$< \
 		-run='^Test(ExampleQuickstart|ExampleTap|ExampleSLOEvents|StandardMetrics)_' $(ARGS) | grep -E '^(---|ok|FAIL|PASS)'; exit $${PIPESTATUS[0]}
 
@@ -123,7 +123,7 @@ suite-platforms: ## Type-check the code and the tests for the other supported pl
 	@set -e; for platform in $(PLATFORMS); do \
 		echo "$$platform"; \
 		export CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/}; \
-		go vet ./...; go vet -C cmd/tokengen ./...; go vet -C e2e ./benchmark/...; \
+		go vet ./...; go vet -C cmd/tokenpulse ./...; go vet -C e2e ./benchmark/...; \
 	done
 
 .PHONY: suite-start-here
@@ -135,7 +135,7 @@ suite-licenses: dist/licenses.txt ## Check the licences of all modules in the bi
 
 .PHONY: suite-vulnerabilities
 suite-vulnerabilities: build ## Look up known vulnerabilities in the code that the binaries call; needs https://vuln.go.dev
-	$(TOOL) govulncheck -C cmd/tokengen .
+	$(TOOL) govulncheck -C cmd/tokenpulse .
 	$(TOOL) govulncheck -C dist .
 
 .PHONY: suite-reproducible
@@ -144,7 +144,7 @@ suite-reproducible: dist ## Build again in another folder, and compare the hashe
 
 # Installs the deb as root, and removes it. The second version is for an upgrade.
 .PHONY: suite-packages
-suite-packages: dist $(TOKENGEN) ## Install, run, upgrade and remove the deb of this machine's architecture, and check the unit and the rpm; needs Debian or Ubuntu, root or sudo, systemd-analyze and rpm
+suite-packages: dist $(COMMAND) ## Install, run, upgrade and remove the deb of this machine's architecture, and check the unit and the rpm; needs Debian or Ubuntu, root or sudo, systemd-analyze and rpm
 	@rm -rf dist/upgrade
 	@export $(PACKAGE_ENV) VERSION=99.0.0; scripts/package $$(go env GOARCH) dist/upgrade
 	go test -C e2e -count=1 -tags=packages -v $(if $(filter-out 0,$(shell id -u)),-exec 'sudo -E') ./packages -run='^TestPackage' $(ARGS) | $(QUIET)

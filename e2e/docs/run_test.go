@@ -32,7 +32,7 @@ func runScript(t *testing.T) (script string, addresses []string) {
 		"--config examples/live-page.yaml ": "--config examples/live-page.yaml --set=receivers.token_stream.protocols.http.endpoint=" + http +
 			" --set=receivers.token_stream.protocols.grpc.endpoint=" + grpc + " --set=exporters.token_sli.endpoint=" + metrics + " ",
 		"metrics=http://localhost:9464/metrics": "metrics=http://" + metrics + "/metrics",
-		"dist/quickstart/tokengen generate ":    "dist/quickstart/tokengen generate --endpoint " + http + " ",
+		"dist/quickstart/tokenpulse generate ":  "dist/quickstart/tokenpulse generate --endpoint " + http + " ",
 		"collector=$!\n":                        "collector=$!\necho $collector >dist/collector.pid\n",
 	} {
 		require.Equal(t, 1, strings.Count(text, old), old)

@@ -35,7 +35,7 @@ func TestFleetExampleBalanced_SumsInPrometheusEqualOneCollector(t *testing.T) {
 
 	recording := collector.WriteFile(t, t.TempDir(), "streams.jsonl", string(traffic.all))
 	for _, endpoint := range []string{f.gateway.HTTP, single.HTTP} {
-		collector.Run(t, collector.Built(t, "tokengen"), "replay", recording, "--transport", "protobuf", "--endpoint", endpoint)
+		collector.Run(t, collector.Built(t, "tokenpulse"), "replay", recording, "--transport", "protobuf", "--endpoint", endpoint)
 	}
 	at := momentWhen(t, server, fmt.Sprintf(`count(sum by (instance) (tokenpulse_requests_total{job="fleet"})) == 3
 		and sum(tokenpulse_requests_total{job="fleet"}) == %[1]d and sum(tokenpulse_requests_total{job="single"}) == %[1]d`, traffic.streams))
@@ -70,7 +70,7 @@ type fleetTraffic struct {
 func newFleetTraffic(t *testing.T) *fleetTraffic {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "all.jsonl")
-	collector.Run(t, collector.Built(t, "tokengen"), "generate", "--output", file, "--requests", "400", "--rate", "50", "--seed", "5",
+	collector.Run(t, collector.Built(t, "tokenpulse"), "generate", "--output", file, "--requests", "400", "--rate", "50", "--seed", "5",
 		"--cancel-ratio", "0.1", "--error-ratio", "0.1", "--incomplete-ratio", "0.1",
 		"--one-token-ratio", "0.1", "--reasoning-only-ratio", "0.1")
 	all, err := os.ReadFile(file)

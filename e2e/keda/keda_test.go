@@ -152,7 +152,7 @@ func TestScaler_ReadsTheReplicasNeeded(t *testing.T) {
 	api, tokens := startCollector(t)
 	object := readScaledObject(t)
 	scaler := newScaler(t, object, api)
-	output, err := exec.Command(filepath.Join(root, "dist", "tokengen"), "generate", "--engines=2", "--model=llama-3.1-8b", "--rate=1", "--peak-rate=5", "--fast",
+	output, err := exec.Command(filepath.Join(root, "dist", "tokenpulse"), "generate", "--engines=2", "--model=llama-3.1-8b", "--rate=1", "--peak-rate=5", "--fast",
 		"--duration=11h", "--seed=1", "--transport=protobuf", "--endpoint="+tokens).CombinedOutput()
 	require.NoError(t, err, "%s", output)
 

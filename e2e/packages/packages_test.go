@@ -228,7 +228,7 @@ func filesOnThisMachine(t *testing.T) map[string]bool {
 // Mode and owner of each file in the package.
 var packagedFiles = map[string]string{
 	"/usr/bin/otelcol-tokenpulse":       "-rwxr-xr-x root/root",
-	"/usr/bin/tokengen":                 "-rwxr-xr-x root/root",
+	"/usr/bin/tokenpulse":               "-rwxr-xr-x root/root",
 	unitFile:                            "-rw-r--r-- root/root",
 	filepath.Dir(packageConfig):         "drwxr-xr-x root/root",
 	packageConfig:                       "-rw-r----- root/otelcol-tokenpulse",

@@ -48,7 +48,7 @@ func startPageCollector(t *testing.T, more ...string) *collector.Collector {
 // sendBurst sends finished requests to a fast and a slow model, at the same time.
 func sendBurst(t *testing.T, c *collector.Collector, requests int, more ...string) {
 	t.Helper()
-	collector.Run(t, collector.Built(t, "tokengen"), append([]string{
+	collector.Run(t, collector.Built(t, "tokenpulse"), append([]string{
 		"generate", "--fast", "--requests", strconv.Itoa(requests), "--rate", "50", "--seed", "7", "--model", "slow=1", "--model", "fast=4",
 		"--stall-ratio", "0.003", "--transport", "protobuf", "--endpoint", c.HTTP,
 	}, more...)...)
@@ -370,10 +370,10 @@ func TestLivePage_StaysFluidWith200Series(t *testing.T) {
 	for i := range 200 {
 		models = append(models, "--model", fmt.Sprintf("model-%03d=%.1f", i, 1+float64(i)/50))
 	}
-	collector.Run(t, collector.Built(t, "tokengen"), append([]string{
+	collector.Run(t, collector.Built(t, "tokenpulse"), append([]string{
 		"generate", "--fast", "--requests", "2000", "--rate", "100", "--transport", "protobuf", "--endpoint", c.HTTP,
 	}, models...)...)
-	live := collector.StartProcess(t, collector.Built(t, "tokengen"), append([]string{"generate", "--rate", "10", "--endpoint", c.HTTP}, models...)...)
+	live := collector.StartProcess(t, collector.Built(t, "tokenpulse"), append([]string{"generate", "--rate", "10", "--endpoint", c.HTTP}, models...)...)
 	defer live.Stop(t)
 	p := openTab(t, c.PageURL(""))
 	p.waitUntilLoaded()

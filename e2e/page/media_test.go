@@ -24,9 +24,9 @@ func TestLivePageMedia(t *testing.T) {
 	images := filepath.Join(testenv.Root(t), "docs", "images")
 	require.NoError(t, os.MkdirAll(images, 0o755))
 	c := collector.Start(t, collector.Example(t, "live-page.yaml"))
-	collector.StartProcess(t, collector.Built(t, "tokengen"), "generate", "--rate", "10", "--endpoint", c.HTTP)
+	collector.StartProcess(t, collector.Built(t, "tokenpulse"), "generate", "--rate", "10", "--endpoint", c.HTTP)
 	time.Sleep(210 * time.Second)
-	collector.StartProcess(t, collector.Built(t, "tokengen"), "generate", "--service", "overloaded", "--rate", "6", "--queue-limit", "60", "--concurrency", "18", "--endpoint", c.HTTP)
+	collector.StartProcess(t, collector.Built(t, "tokenpulse"), "generate", "--service", "overloaded", "--rate", "6", "--queue-limit", "60", "--concurrency", "18", "--endpoint", c.HTTP)
 	time.Sleep(80 * time.Second)
 
 	p := openTab(t, c.PageURL(""))

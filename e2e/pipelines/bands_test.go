@@ -168,7 +168,7 @@ func TestBands_AreThoseOfARecountOnEachPath(t *testing.T) {
 	finish := func(t *testing.T, c *collector.Collector, transport string) map[string]*dto.MetricFamily {
 		t.Helper()
 		for _, file := range files {
-			collector.Run(t, collector.Built(t, "tokengen"), "replay", file, "--transport", transport, "--endpoint", c.Endpoint(transport))
+			collector.Run(t, collector.Built(t, "tokenpulse"), "replay", file, "--transport", transport, "--endpoint", c.Endpoint(transport))
 		}
 		var families map[string]*dto.MetricFamily
 		require.Eventually(t, func() bool {

@@ -22,14 +22,14 @@ type load struct {
 	Prompt   float64 `json:"prompt_tokens"`
 }
 
-// The engines of tokengen have a known limit: that of a constant load, which a simulation finds.
+// The engines of tokenpulse have a known limit: that of a constant load, which a simulation finds.
 func TestExampleCapacity_LearnsMostOfAKnownLimit(t *testing.T) {
 	t.Parallel()
 	collector.ExampleEnvironment(t)
 	collector.Setenv(t, "STORAGE_DIRECTORY", t.TempDir())
 	example := collector.Example(t, "capacity/collector.yaml")
 	c := collector.Start(t, example)
-	output := collector.Run(t, collector.Built(t, "tokengen"), "generate", "--engines", "2", "--rate", "1", "--peak-rate", "5", "--fast", "--duration", "11h",
+	output := collector.Run(t, collector.Built(t, "tokenpulse"), "generate", "--engines", "2", "--rate", "1", "--peak-rate", "5", "--fast", "--duration", "11h",
 		"--seed", "1", "--transport", "protobuf", "--endpoint", c.HTTP)
 
 	config, err := os.ReadFile(example)

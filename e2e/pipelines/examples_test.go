@@ -66,7 +66,7 @@ func TestExamples_KeepOwnMetrics(t *testing.T) {
 func TestExampleQuickstart_CountsEveryRequest(t *testing.T) {
 	t.Parallel()
 	c := collector.Start(t, collector.Example(t, "quickstart.yaml"))
-	collector.Run(t, collector.Built(t, "tokengen"), "replay", collector.DemoRecording(t), "--transport", "ndjson", "--endpoint", c.HTTP)
+	collector.Run(t, collector.Built(t, "tokenpulse"), "replay", collector.DemoRecording(t), "--transport", "ndjson", "--endpoint", c.HTTP)
 	require.Equal(t, collector.DemoRequests(t), exposition.RequestCount(exposition.Scrape(t, c)))
 }
 

@@ -47,7 +47,7 @@ func TestReplay_SpansAndMetricsEqualTheRecording(t *testing.T) {
 	c := collector.Start(t, collector.Example(t, "spans-to-file.yaml"), append(more, "--set", "exporters.token_sli.deduplication.horizon=0s")...) // the replays are equal
 	transports := []string{"ndjson", "json", "protobuf", "grpc", "grpc-stream"}
 	for _, transport := range transports {
-		collector.Run(t, collector.Built(t, "tokengen"), "replay", testenv.UnzipRecording(t), "--service", transport,
+		collector.Run(t, collector.Built(t, "tokenpulse"), "replay", testenv.UnzipRecording(t), "--service", transport,
 			"--transport", transport, "--endpoint", c.Endpoint(transport))
 	}
 	families := exposition.Scrape(t, c)

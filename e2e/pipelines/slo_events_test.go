@@ -155,7 +155,7 @@ func startWithEvents(t *testing.T, extra, interval string) *eventCollector {
 
 func (c *eventCollector) generate(t *testing.T, requests int, flags ...string) {
 	t.Helper()
-	collector.Run(t, collector.Built(t, "tokengen"), append([]string{
+	collector.Run(t, collector.Built(t, "tokenpulse"), append([]string{
 		"generate", "--fast", "--requests", strconv.Itoa(requests), "--rate", "100", "--seed", "7", "--transport", "protobuf", "--endpoint", c.HTTP,
 	}, flags...)...)
 }

@@ -75,7 +75,7 @@ func TestExampleSLOSampling_KeepsEveryBreachAndAShareOfTheRest(t *testing.T) {
 	c := collector.Start(t, collector.Example(t, "slo-sampling.yaml"), "--config", collector.WriteFile(t, folder, "more.yaml", everySpan),
 		"--set", "receivers.token_stream.idle_timeout=1s", "--set", "receivers.token_stream.first_token_timeout=1s")
 	const requests = 10_000
-	collector.Run(t, collector.Built(t, "tokengen"), "generate", "--fast", "--requests", "10000", "--seed", "7",
+	collector.Run(t, collector.Built(t, "tokenpulse"), "generate", "--fast", "--requests", "10000", "--seed", "7",
 		"--cancel-ratio", "0.05", "--error-ratio", "0.05", "--incomplete-ratio", "0.05",
 		"--one-token-ratio", "0.05", "--reasoning-only-ratio", "0.05",
 		"--transport", "protobuf", "--endpoint", c.HTTP)
@@ -123,7 +123,7 @@ func TestExampleSLOSampling_KeepsEveryBreachAndAShareOfTheRest(t *testing.T) {
 }
 
 // requireEveryKind checks that every outcome and every kind of answer without an
-// indicator occurs: about 500 requests each, by tokengen's ratios. It compares their
+// indicator occurs: about 500 requests each, by tokenpulse's ratios. It compares their
 // verdicts with docs/definitions.md.
 func requireEveryKind(t *testing.T, spans []ptrace.Span) {
 	t.Helper()

@@ -26,7 +26,7 @@ processors:
 func TestScrape_PassesPromtoolAndIsAffordable(t *testing.T) {
 	tool := testenv.Program(t, "promtool")
 	c := collector.Start(t, collector.Example(t, "quickstart.yaml"), "--config", collector.WriteFile(t, t.TempDir(), "slo.yaml", oneSLO))
-	collector.Run(t, collector.Built(t, "tokengen"), "generate", "--fast", "--requests", "600", "--rate", "100", "--seed", "7", "--transport", "protobuf", "--endpoint", c.HTTP,
+	collector.Run(t, collector.Built(t, "tokenpulse"), "generate", "--fast", "--requests", "600", "--rate", "100", "--seed", "7", "--transport", "protobuf", "--endpoint", c.HTTP,
 		"--model", "a=1", "--model", "b=1", "--model", "c=1", "--incomplete-ratio", "0")
 	page := collector.Get(t, c.MetricsURL(), "text/plain; version=0.0.4")
 	check := exec.CommandContext(t.Context(), tool, "check", "metrics")

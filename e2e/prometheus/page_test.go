@@ -106,7 +106,7 @@ func TestPage_OneSlowModelPagesOnceAndLinksToItsRunbookEntry(t *testing.T) {
 // succeed. Each has about 150 tokens, so its time per token is near the mean.
 func sendTraffic(t *testing.T, c *collector.Collector, model, timePerToken string, more ...string) *collector.Process {
 	t.Helper()
-	return collector.StartProcess(t, collector.Built(t, "tokengen"), append([]string{
+	return collector.StartProcess(t, collector.Built(t, "tokenpulse"), append([]string{
 		"generate", "--model", model, "--tpot", timePerToken, "--rate", "20", "--prefill", "10ms",
 		"--cancel-ratio", "0", "--error-ratio", "0", "--stall-ratio", "0", "--bundle-ratio", "0",
 		"--transport", "protobuf", "--endpoint", c.HTTP,

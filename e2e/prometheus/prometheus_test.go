@@ -26,7 +26,7 @@ func TestPrometheusScrape_QuantilesAreWithinOneBucket(t *testing.T) {
 	program := testenv.Program(t, "prometheus")
 	requests := reference.Recording(t)
 	c := collector.Start(t, filepath.Join(testenv.Root(t), "examples", "quickstart.yaml"), append([]string{"--config", collector.WriteFile(t, t.TempDir(), "every.yaml", collector.EveryMetric)}, collector.FullDetail...)...)
-	collector.Run(t, collector.Built(t, "tokengen"), "replay", testenv.UnzipRecording(t), "--transport", "protobuf", "--endpoint", c.HTTP)
+	collector.Run(t, collector.Built(t, "tokenpulse"), "replay", testenv.UnzipRecording(t), "--transport", "protobuf", "--endpoint", c.HTTP)
 
 	native := promserver.Start(t, program, c.Metrics, "native-histograms,exemplar-storage")
 	classic := promserver.Start(t, program, c.Metrics, "exemplar-storage")

@@ -49,7 +49,7 @@ func TestExampleRemoteWrite_PrometheusStoresEveryRequest(t *testing.T) {
 	times := map[string]int{}
 	for _, service := range []string{"early", "late", "early"} {
 		times[service]++
-		collector.Run(t, collector.Built(t, "tokengen"), "replay", testenv.UnzipRecording(t), "--service", service,
+		collector.Run(t, collector.Built(t, "tokenpulse"), "replay", testenv.UnzipRecording(t), "--service", service,
 			"--transport", "protobuf", "--endpoint", c.HTTP)
 		waitForService(t, server, service)
 	}

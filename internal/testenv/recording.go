@@ -10,7 +10,7 @@ import (
 )
 
 // Files of the AIPerf recording: its token events, and the numbers that AIPerf
-// computed of each request. Both are written by a test of tokengen's recording
+// computed of each request. Both are written by a test of tokenpulse's recording
 // package, from AIPerf's own export.
 const (
 	RecordingFile         = "recordings/aiperf.jsonl.gz"
@@ -28,7 +28,7 @@ type RecordedLatency struct {
 }
 
 // UnzipRecording writes the events of the AIPerf recording to a temporary file, for
-// tokengen to replay, and returns its path.
+// tokenpulse to replay, and returns its path.
 func UnzipRecording(tb testing.TB) string {
 	tb.Helper()
 	path := filepath.Join(tb.TempDir(), "aiperf.jsonl")

@@ -32,7 +32,7 @@ type Collector struct {
 // MetricsURL returns the address of a scrape.
 func (c *Collector) MetricsURL() string { return fmt.Sprintf("http://%s/metrics", c.Metrics) }
 
-// Endpoint returns the address that a tokengen transport sends to.
+// Endpoint returns the address that a tokenpulse transport sends to.
 func (c *Collector) Endpoint(transport string) string {
 	if transport == "grpc" || transport == "grpc-stream" {
 		return c.GRPC

@@ -67,7 +67,7 @@ func DemoRequests(t *testing.T) int {
 // Replay sends a recording over gRPC.
 func Replay(t *testing.T, c *Collector, file string) {
 	t.Helper()
-	Run(t, Built(t, "tokengen"), "replay", file, "--transport", "grpc", "--endpoint", c.GRPC)
+	Run(t, Built(t, "tokenpulse"), "replay", file, "--transport", "grpc", "--endpoint", c.GRPC)
 }
 
 // selfSigned writes a certificate and key for the loopback address.

@@ -7,7 +7,7 @@ curl ${t} -H 'Content-Type: application/x-ndjson' --data-binary @- <<EOF
 {"event":"chunk","stream_id":"demo-$now","time_unix_nano":"\${now}270000000"}
 {"event":"chunk","stream_id":"demo-$now","time_unix_nano":"\${now}295000000"}
 {"event":"end","stream_id":"demo-$now","time_unix_nano":"\${now}300000000"}
-EOF`,Vs("cmd/tokengen/README.md","tokengen")," sends more than one. ",Vs("receiver/tokenstreamreceiver/README.md","What your service sends"),".",Oa(e)),zh=({url:t,auth:e})=>tr("Send a request through token_tap",`curl -N ${t} -H 'Content-Type: application/json' \\
+EOF`,Vs("cmd/tokenpulse/README.md","tokenpulse")," sends more than one. ",Vs("receiver/tokenstreamreceiver/README.md","What your service sends"),".",Oa(e)),zh=({url:t,auth:e})=>tr("Send a request through token_tap",`curl -N ${t} -H 'Content-Type: application/json' \\
   -H "Authorization: Bearer $OPENAI_API_KEY" --data-binary @- <<EOF
 {"model": "\${MODEL:?is not set: export one that the service has}", "stream": true, "stream_options": {"include_usage": true},
  "messages": [{"role": "user", "content": "Count from 1 to 20."}]}

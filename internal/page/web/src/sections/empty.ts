@@ -41,7 +41,7 @@ curl ${url} -H 'Content-Type: application/x-ndjson' --data-binary @- <<EOF
 {"event":"chunk","stream_id":"demo-$now","time_unix_nano":"\${now}270000000"}
 {"event":"chunk","stream_id":"demo-$now","time_unix_nano":"\${now}295000000"}
 {"event":"end","stream_id":"demo-$now","time_unix_nano":"\${now}300000000"}
-EOF`, doc('cmd/tokengen/README.md', 'tokengen'), ' sends more than one. ', doc('receiver/tokenstreamreceiver/README.md', 'What your service sends'), '.', credentials(auth));
+EOF`, doc('cmd/tokenpulse/README.md', 'tokenpulse'), ' sends more than one. ', doc('receiver/tokenstreamreceiver/README.md', 'What your service sends'), '.', credentials(auth));
 
 const tap = ({url, auth}: Endpoint): HTMLElement => card('Send a request through token_tap', `curl -N ${url} -H 'Content-Type: application/json' \\
   -H "Authorization: Bearer $OPENAI_API_KEY" --data-binary @- <<EOF

@@ -1,0 +1,60 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/recording"
+)
+
+// Values of --speed.
+const (
+	speedReal = "real"
+	speedMax  = "max"
+)
+
+type replay struct {
+	target   target
+	defaults recording.Defaults
+	speed    string
+}
+
+func newReplayCommand() *cobra.Command {
+	r := &replay{}
+	command := &cobra.Command{
+		Use:   "replay FILE",
+		Short: "Send recorded streams: NDJSON events or AIPerf's profile_export.jsonl",
+		Args:  cobra.ExactArgs(1),
+		RunE:  func(command *cobra.Command, args []string) error { return r.run(command, args[0]) },
+	}
+	r.target.addFlags(command)
+	flags := command.Flags()
+	flags.StringVar(&r.speed, "speed", speedMax, "max: as fast as the receiver accepts, with the recorded times; real: in real time, with all times shifted to start now")
+	flags.StringVar(&r.defaults.Service, "service", "replay", "service.name for streams without one")
+	flags.StringVar(&r.defaults.Model, "model", "recorded", "gen_ai.request.model for streams without one")
+	flags.StringVar(&r.defaults.Provider, "provider", "", "gen_ai.provider.name for streams without one")
+	return command
+}
+
+func (r *replay) run(command *cobra.Command, path string) error {
+	if r.speed != speedMax && r.speed != speedReal {
+		return fmt.Errorf("--speed is %q; valid values: %s, %s", r.speed, speedMax, speedReal)
+	}
+	file, err := os.Open(path) //nolint:gosec // the user names the file
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	streams, err := recording.Read(file)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	r.defaults.Apply(streams)
+	return r.target.play(command, slices.Values(streams), r.speed == speedReal)
+}
