@@ -14,23 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestPrintable(t *testing.T) {
-	for text, expected := range map[string]string{
-		"":                        "",
-		`llama-3 "70b" \ 🦙 é 模型`:  `llama-3 "70b" \ 🦙 é 模型`,
-		"\x1b[2J\x1b]0;title\x07": `\x1b[2J\x1b]0;title\a`,
-		"a\tb\nc\rd\v\f\x00\x7f":  `a\tb\nc\rd\v\f\x00\x7f`,
-		"\u009b31m":               `\u009b31m`,
-		"gpt\u202e4-tpg\u2066":    `gpt\u202e4-tpg\u2066`,
-		"a\u200bb\u00a0c\ufeff":   `a\u200bb\u00a0c\ufeff`,
-		"\u2028\U000e0041":        `\u2028\U000e0041`,
-		"bad\xffutf8\xc3":         `bad\xffutf8\xc3`,
-		"replaced \ufffd":         "replaced \ufffd",
-	} {
-		require.Equal(t, expected, printable(text))
-	}
-}
-
 // hostile is the name of a model that clears the screen, forges a row, reverses the text and moves
 // the cells of the table.
 const hostile = "m\x1b[2J\nforged\tcell\v\f\u202e\u009b\xff"

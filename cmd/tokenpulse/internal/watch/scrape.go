@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/otlptranslator"
 
+	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/terminal"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
@@ -72,7 +73,7 @@ func Scrape(ctx context.Context, client *http.Client, url string) (Totals, error
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answered %s; check --metrics", url, printable(response.Status))
+		return nil, fmt.Errorf("%s answered %s; check --metrics", url, terminal.Printable(response.Status))
 	}
 	if expfmt.ResponseFormat(response.Header).FormatType() != expfmt.TypeProtoDelim {
 		return nil, fmt.Errorf("%s does not answer in Prometheus' protobuf format; check that --metrics is a token_sli exporter", url)
@@ -89,7 +90,7 @@ func parse(page expfmt.Decoder) (Totals, error) {
 			return totals, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("not Prometheus metrics: %s; check --metrics", printable(err.Error()))
+			return nil, fmt.Errorf("not Prometheus metrics: %s; check --metrics", terminal.Printable(err.Error()))
 		}
 		totals.read(&family)
 	}

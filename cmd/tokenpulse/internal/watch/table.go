@@ -6,11 +6,11 @@ package watch
 import (
 	"fmt"
 	"io"
-	"math"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 
+	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/terminal"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
@@ -31,11 +31,11 @@ func Write(out io.Writer, rows []Row) error {
 	fmt.Fprintln(table, strings.Join(header, "\t"))
 	for i := range rows {
 		row := &rows[i]
-		cells := []string{name(row.Model), name(row.Service), name(row.Vantage), requests(row.Requests)}
+		cells := []string{terminal.Name(row.Model), terminal.Name(row.Service), terminal.Name(row.Vantage), requests(row.Requests)}
 		for i := range row.Latencies {
 			latencies := &row.Latencies[i]
 			for _, percentile := range percentiles {
-				cells = append(cells, duration(latencies.Quantile(percentile/100)))
+				cells = append(cells, terminal.Duration(latencies.Quantile(percentile/100)))
 			}
 			cells = append(cells, strconv.FormatUint(latencies.Count(), 10))
 		}
@@ -64,34 +64,4 @@ func requests(byOutcome map[string]float64) string {
 		return fmt.Sprintf("%.0f", total)
 	}
 	return fmt.Sprintf("%.0f (%s)", total, strings.Join(failed, ", "))
-}
-
-// duration formats a duration with three significant digits, in the fitting unit. NaN is
-// unknown.
-func duration(s float64) string {
-	switch {
-	case math.IsNaN(s):
-		return "-"
-	case s < 999.5e-6:
-		return digits(s*1e6) + "µs"
-	case s < 999.5e-3:
-		return digits(s*1e3) + "ms"
-	default:
-		return digits(s) + "s"
-	}
-}
-
-func digits(v float64) string {
-	if v >= 99.95 {
-		return strconv.FormatFloat(v, 'f', 0, 64)
-	}
-	return strconv.FormatFloat(v, 'g', 3, 64)
-}
-
-// name formats the value of a label.
-func name(label string) string {
-	if label == "" {
-		return "-"
-	}
-	return printable(label)
 }

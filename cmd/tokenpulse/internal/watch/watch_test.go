@@ -5,7 +5,6 @@ package watch
 
 import (
 	"bytes"
-	"math"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -190,15 +189,4 @@ func TestScrape_RejectsOtherPages(t *testing.T) {
 	defer cut.Close()
 	_, err = Scrape(t.Context(), cut.Client(), cut.URL)
 	require.ErrorContains(t, err, "not Prometheus metrics")
-}
-
-func TestDuration_HasThreeDigits(t *testing.T) {
-	tests := map[float64]string{
-		0: "0µs", 4.25e-7: "0.425µs", 0.0001234: "123µs", 0.0009994: "999µs", 0.0009996: "1ms", 0.00312: "3.12ms",
-		0.0215: "21.5ms", 0.0999: "99.9ms", 0.3124: "312ms", 0.9994: "999ms", 0.9996: "1s", 1.234: "1.23s", 99.96: "100s", 12_345: "12345s",
-	}
-	for seconds, expected := range tests {
-		require.Equal(t, expected, duration(seconds))
-	}
-	require.Equal(t, "-", duration(math.NaN()))
 }
