@@ -160,16 +160,17 @@ func New(set Settings) (*Keeper, error) {
 }
 
 // Record adds the spans that carry latencies to their series and error budgets. A request that
-// arrives again counts once.
-func (k *Keeper) Record(ctx context.Context, traces ptrace.Traces) {
+// arrives again counts once. It returns the results, which the self-metrics count, too.
+func (k *Keeper) Record(ctx context.Context, traces ptrace.Traces) (tally spanreader.Tally) {
 	config := k.settings.Config
 	if k.Engine == nil && len(config.Objectives) == 0 {
-		return
+		return tally
 	}
 	k.doubtRepeats(traces)
 	k.load(traces)
-	tally := spanreader.Read(traces, &k.options, k.settings.Now(), k.Add)
+	tally = spanreader.Read(traces, &k.options, k.settings.Now(), k.Add)
 	k.Count(ctx, &tally)
+	return tally
 }
 
 // load reads the slots of a batch in the set of recorded requests, before Add looks for one after the other.

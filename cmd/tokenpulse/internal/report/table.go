@@ -1,0 +1,264 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/terminal"
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
+	"github.com/tokenpulse/tokenpulse/internal/series"
+)
+
+// latencies are the indicators of the table of latencies, those of the live page.
+var latencies = [...]struct {
+	title string
+	id    numbers.ID
+}{
+	{"TTFT", numbers.TimeToFirstToken},
+	{"ITL", numbers.InterTokenLatency},
+	{"TPOT", numbers.TimePerOutputToken},
+	{"queue", numbers.QueueDuration},
+	{"prefill", numbers.PrefillDuration},
+	{"decode", numbers.DecodeDuration},
+	{"network", numbers.NetworkDuration},
+	{"duration", numbers.RequestDuration},
+}
+
+// WriteTable writes a report as tables for a terminal.
+func (r *Report) WriteTable(out io.Writer) error {
+	w := &writer{out: out}
+	w.summary(r)
+	w.requests(r)
+	w.latencies(r)
+	w.slos(r)
+	w.unmeasured(r)
+	w.notes(r)
+	return w.err
+}
+
+// writer writes tables, and keeps the first error.
+type writer struct {
+	out io.Writer
+	err error
+}
+
+func (w *writer) line(format string, args ...any) {
+	if w.err == nil {
+		_, w.err = fmt.Fprintf(w.out, format+"\n", args...)
+	}
+}
+
+// table writes rows below a header, and nothing without rows. The columns before `left` are text.
+func (w *writer) table(header []string, rows [][]string) {
+	if len(rows) == 0 || w.err != nil {
+		return
+	}
+	t := tabwriter.NewWriter(w.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t)
+	for _, row := range slices.Insert(rows, 0, header) {
+		fmt.Fprintln(t, strings.Join(row, "\t"))
+	}
+	w.err = t.Flush()
+}
+
+func (w *writer) summary(r *Report) {
+	if r.Partial {
+		w.line("PART of the files: reading was interrupted.")
+	}
+	if len(r.Groups) == 0 {
+		w.line("No requests with a latency in %s.", plural(int64(r.Input.Files), "file"))
+		return
+	}
+	w.line("%s in %s, %s to %s (%v)", plural(r.Input.Requests, "request"), plural(int64(r.Input.Files), "file"),
+		r.Begin.UTC().Format(time.RFC3339), r.End.UTC().Format(time.RFC3339), r.Duration().Round(time.Millisecond))
+}
+
+func (w *writer) requests(r *Report) {
+	var rows [][]string
+	for i := range r.Groups {
+		g := &r.Groups[i]
+		row := append(r.cells(g), strconv.FormatUint(g.Requests(), 10))
+		for _, name := range series.OutcomeNames {
+			row = append(row, count(float64(g.Outcomes[name].Requests)))
+		}
+		row = append(row, count(g.Tokens[names.TokensInput]), count(g.Tokens[names.TokensOutput]), r.perSecond(float64(g.Requests())),
+			r.perSecond(g.Tokens[names.TokensOutput]))
+		rows = append(rows, row)
+	}
+	header := append(r.titles(), "REQUESTS")
+	for _, name := range series.OutcomeNames {
+		header = append(header, strings.ToUpper(name))
+	}
+	w.table(append(header, "INPUT TOKENS", "OUTPUT TOKENS", "REQUESTS/S", "TOKENS/S"), rows)
+}
+
+func (w *writer) latencies(r *Report) {
+	var rows [][]string
+	for i := range r.Groups {
+		g := &r.Groups[i]
+		for _, latency := range latencies {
+			values := g.Values(latency.id)
+			if values.Count() == 0 {
+				continue
+			}
+			q := []float64{0.5, 0.95, 0.99}
+			values.Quantiles(q)
+			row := append(r.cells(g), latency.title, strconv.FormatUint(values.Count(), 10))
+			for _, v := range append(q, values.Max(), values.Sum()/float64(values.Count())) {
+				row = append(row, terminal.Duration(v))
+			}
+			rows = append(rows, row)
+		}
+	}
+	w.table(append(r.titles(), "LATENCY", "N", "p50", "p95", "p99", "MAX", "MEAN"), rows)
+}
+
+func (w *writer) slos(r *Report) {
+	var rows [][]string
+	for i := range r.Groups {
+		g := &r.Groups[i]
+		for _, name := range slices.Sorted(maps.Keys(g.SLOs)) {
+			v, objective, met := g.SLOs[name], "-", "-"
+			share, ok := v.Attainment()
+			if o := r.objective(name); o > 0 {
+				objective = percent(o)
+				if ok {
+					met = map[bool]string{true: "yes", false: "NO"}[share >= o]
+				}
+			}
+			attained := "-"
+			if ok {
+				attained = percent(share)
+			}
+			rows = append(rows, append(r.cells(g), terminal.Name(name), count(float64(v.Good)), count(float64(v.Bad)), count(float64(v.NotEligible)),
+				attained, objective, met, r.perSecond(float64(v.Good))))
+		}
+	}
+	w.table(append(r.titles(), "SLO", "GOOD", "BAD", "NOT ELIGIBLE", "ATTAINED", "OBJECTIVE", "MET", "GOOD/S"), rows)
+}
+
+func (w *writer) unmeasured(r *Report) {
+	var rows [][]string
+	for i := range r.Groups {
+		g := &r.Groups[i]
+		for _, indicator := range slices.Sorted(maps.Keys(g.Unmeasured)) {
+			for _, reason := range slices.Sorted(maps.Keys(g.Unmeasured[indicator])) {
+				rows = append(rows, append(r.cells(g), indicator, reason, count(g.Unmeasured[indicator][reason])))
+			}
+		}
+	}
+	w.table(append(r.titles(), "MISSING", "REASON", "REQUESTS"), rows)
+}
+
+// notes says what the numbers leave out.
+func (w *writer) notes(r *Report) {
+	in := &r.Input
+	notes := slices.Clone(in.Notes)
+	for _, note := range []struct {
+		n    int64
+		text string
+	}{
+		{in.Duplicates, "were read before, and count once"},
+		{in.Aggregated, "were counted by their receiver before it sampled their spans; the metrics of that receiver have them, this report does not"},
+		{in.Overflow, "are of groups beyond `max_series`, and share one group; use fewer or coarser attributes in --by"},
+		{in.Forgotten, "were forgotten at the limit `deduplication::max_spans`; raise it if the files may repeat them"},
+	} {
+		if note.n > 0 {
+			notes = append(notes, plural(note.n, "request")+" "+note.text)
+		}
+	}
+	if in.Rejected > 0 {
+		notes = append(notes, plural(in.Rejected, "number")+" of requests cannot be true, and were left out")
+	}
+	if in.Ignored > 0 {
+		notes = append(notes, plural(in.Ignored, "span")+" have no latency: they are no model calls, or no reader knows them")
+	}
+	if in.Damaged > 0 {
+		notes = append(notes, plural(in.Damaged, "damaged message")+" could not be read")
+	}
+	if len(notes) > 0 {
+		w.line("")
+	}
+	for _, note := range notes {
+		w.line("note: %s", note)
+	}
+}
+
+// Duration returns the time from the start of the earliest request to the end of the latest.
+func (r *Report) Duration() time.Duration { return r.End.Sub(r.Begin) }
+
+// titles returns the columns that identify a group. Attributes that no group has are left out.
+func (r *Report) titles() (all []string) {
+	for _, name := range r.used() {
+		all = append(all, strings.ToUpper(terminal.Name(short(name))))
+	}
+	return append(all, "VANTAGE")
+}
+
+func (r *Report) cells(g *Group) (all []string) {
+	for _, name := range r.used() {
+		value := terminal.Name(g.Labels[name])
+		if g.Overflow {
+			value = "(others)"
+		}
+		all = append(all, value)
+	}
+	return append(all, terminal.Name(g.Vantage))
+}
+
+func (r *Report) used() (all []string) {
+	for _, name := range r.By {
+		if slices.ContainsFunc(r.Groups, func(g Group) bool { return g.Labels[name] != "" }) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+func (r *Report) objective(name string) float64 {
+	i := slices.IndexFunc(r.SLOs, func(s SLO) bool { return s.Name == name })
+	if i < 0 {
+		return 0
+	}
+	return r.SLOs[i].Objective
+}
+
+func (r *Report) perSecond(n float64) string {
+	if seconds := r.Duration().Seconds(); seconds > 0 {
+		return strconv.FormatFloat(n/seconds, 'f', 2, 64)
+	}
+	return "-"
+}
+
+// short returns the last part of an attribute's name that means something alone.
+func short(attribute string) string {
+	return cmp.Or(map[string]string{
+		names.GenAIRequestModel: "model", names.GenAIProviderName: "provider", names.GenAIOperationName: "operation", names.ServiceName: "service",
+	}[attribute], attribute)
+}
+
+func count(n float64) string { return strconv.FormatFloat(n, 'f', 0, 64) }
+
+// percent formats a share, and never rounds one below 1 up to 100%.
+func percent(share float64) string {
+	return strconv.FormatFloat(math.Floor(share*1e4+1e-6)/100, 'f', 2, 64) + "%"
+}
+
+func plural(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
