@@ -30,6 +30,9 @@ func fieldsOf(config reflect.Type) iter.Seq2[string, reflect.StructField] {
 	}
 }
 
+// Keys returns the keys at the top level of a configuration, a pointer to a struct, in their order.
+func Keys(config any) []string { return keysOf(reflect.TypeOf(config).Elem()) }
+
 func keysOf(config reflect.Type) (keys []string) {
 	for key := range fieldsOf(config) {
 		keys = append(keys, key)
