@@ -50,6 +50,7 @@ type Pipeline struct {
 
 	processor processor.Traces
 	keeper    *keeper.Keeper
+	whole     *wholeTraces // nil unless token_latency needs whole traces
 }
 
 // New returns a pipeline that has seen no span.
