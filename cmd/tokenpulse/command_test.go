@@ -43,7 +43,7 @@ func readRecording(t *testing.T, path string) []*stream.Stream {
 	file, err := os.Open(path)
 	require.NoError(t, err)
 	defer file.Close()
-	streams, err := recording.Read(file)
+	streams, err := recording.Read(t.Context(), file)
 	require.NoError(t, err)
 	return streams
 }
@@ -208,7 +208,7 @@ func TestCommand_ErrorNamesFlagAndRemedy(t *testing.T) {
 		"rejected":               {"replay " + demo + " --endpoint " + endpoint, "items; last message: wrong"},
 		"not a receiver":         {"replay " + demo + " --endpoint " + endpoint + "/elsewhere", "answered 404 Not Found"},
 		"no such file":           {"replay nowhere.jsonl", "no such file"},
-		"not a recording":        {"replay " + notARecording, "no.jsonl: line 2: not a JSON object"},
+		"not a recording":        {"replay " + notARecording, "no.jsonl: unknown format; expected token events"},
 		"unknown speed":          {"replay " + demo + " --speed slow", `--speed is "slow"; valid values: max, real`},
 		"unknown transport":      {"replay " + demo + " --transport pigeon", `--transport is "pigeon"; valid values: `},
 		"ratio above one":        {"generate --error-ratio 2", "--error-ratio is 2"},

@@ -123,7 +123,7 @@ func (r *fakeReceiver) Streams() []*stream.Stream {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.lines.Len() > 0 {
-		streams, err := recording.Read(bytes.NewReader(r.lines.Bytes()))
+		streams, err := recording.Read(r.t.Context(), bytes.NewReader(r.lines.Bytes()))
 		require.NoError(r.t, err)
 		return streams
 	}

@@ -51,7 +51,7 @@ func (r *replay) run(command *cobra.Command, path string) error {
 		return err
 	}
 	defer file.Close()
-	streams, err := recording.Read(file)
+	streams, err := recording.Read(command.Context(), file)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}

@@ -295,7 +295,7 @@ func TestFile_WritesRecording(t *testing.T) {
 	in, err := os.Open(path)
 	require.NoError(t, err)
 	defer in.Close()
-	streams, err := recording.Read(in)
+	streams, err := recording.Read(t.Context(), in)
 	require.NoError(t, err)
 	require.Equal(t, everything(), streams)
 }
@@ -315,7 +315,7 @@ func BenchmarkSend(b *testing.B) {
 			buffer, err = part.AppendNDJSON(buffer[:0])
 			require.NoError(b, err)
 		}
-		streams, err := recording.Read(bytes.NewReader(buffer))
+		streams, err := recording.Read(b.Context(), bytes.NewReader(buffer))
 		require.NoError(b, err)
 		require.Len(b, streams[0].Chunks, chunks)
 		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*chunks), "ns/token")

@@ -64,7 +64,7 @@ func (f *fakeSender) streams(t *testing.T) []*stream.Stream {
 		written, err = s.part.AppendNDJSON(written)
 		require.NoError(t, err)
 	}
-	streams, err := recording.Read(bytes.NewReader(written))
+	streams, err := recording.Read(t.Context(), bytes.NewReader(written))
 	require.NoError(t, err)
 	return streams
 }

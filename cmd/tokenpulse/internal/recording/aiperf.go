@@ -4,6 +4,7 @@
 package recording
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,17 +23,27 @@ import (
 // A record counts the reasoning tokens but does not mark them. The reader assumes
 // that they come first, or that all chunks are reasoning if the record has no
 // output_token_count. Each chunk holds one token.
-type aiperf struct {
-	requests []*stream.Stream
+type aiperf struct{}
+
+var aiperfGaps = []Gap{
+	{"tokens of each chunk", "each counts as one, so inter-token latency is that between chunks; time per output token is exact"},
+	{"which chunks are reasoning", "the first ones are taken, as many as the tokens of reasoning: time to first output token is an estimate"},
+	{"tokens of requests that failed or were cancelled", "they have no time to first token"},
+	{"queue", "prefill is time to first token"},
 }
 
 type aiperfRecord struct {
 	Metadata struct {
 		RequestID   string `json:"x_request_id"`
-		TimestampNs int64  `json:"timestamp_ns"`
+		StartNs     int64  `json:"request_start_ns"`
+		TimestampNs int64  `json:"timestamp_ns"` // StartNs before AIPerf 0.2
+		EndNs       int64  `json:"request_end_ns"`
+		Cancelled   bool   `json:"was_cancelled"`
+		CancelledNs int64  `json:"cancellation_time_ns"`
 	} `json:"metadata"`
 	Metrics struct {
-		TTFT              *metric[float64]   `json:"ttft"`
+		TTFT              *metric[float64]   `json:"time_to_first_token"`
+		FormerTTFT        *metric[float64]   `json:"ttft"`
 		InterChunkLatency *metric[[]float64] `json:"inter_chunk_latency"`
 		RequestLatency    *metric[float64]   `json:"request_latency"`
 		MaxResponse       *metric[int64]     `json:"max_response_timestamp"`
@@ -56,44 +67,47 @@ type metric[T any] struct {
 // clientClosedRequest is the status code that AIPerf records for a cancellation.
 const clientClosedRequest = 499
 
-func (r *aiperf) streams() []*stream.Stream { return r.requests }
+func (aiperf) open() []*stream.Stream { return nil }
 
-func (r *aiperf) read(line []byte) error {
+func (aiperf) read(line []byte) (*stream.Stream, error) {
 	var record aiperfRecord
 	if err := json.Unmarshal(line, &record); err != nil {
-		return fmt.Errorf("not an AIPerf record: %w", err)
+		return nil, fmt.Errorf("not an AIPerf record: %w", err)
 	}
 	if record.Metadata.RequestID == "" {
-		return errors.New("the AIPerf record has no metadata.x_request_id")
+		return nil, errors.New("the AIPerf record has no metadata.x_request_id")
 	}
-	if record.Metadata.TimestampNs <= 0 {
-		return errors.New("the AIPerf record has no metadata.timestamp_ns")
+	if record.start() <= 0 {
+		return nil, errors.New("the AIPerf record has no metadata.request_start_ns, nor the former metadata.timestamp_ns")
 	}
 	chunks, err := record.chunks()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	end, err := record.end()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	r.requests = append(r.requests, &stream.Stream{
+	return &stream.Stream{
 		ID:         record.Metadata.RequestID,
 		Vantage:    timeline.VantageClient,
 		Attributes: stream.Attributes{names.GenAIOperationName: "chat"},
-		Start:      record.Metadata.TimestampNs,
+		Start:      record.start(),
 		Chunks:     chunks,
+		Arrivals:   stream.Uncounted,
 		End:        end,
-	})
-	return nil
+	}, nil
 }
 
+func (r *aiperfRecord) start() int64 { return cmp.Or(r.Metadata.StartNs, r.Metadata.TimestampNs) }
+
 func (r *aiperfRecord) chunks() ([]stream.Chunk, error) {
-	if r.Metrics.TTFT == nil {
+	first := cmp.Or(r.Metrics.TTFT, r.Metrics.FormerTTFT)
+	if first == nil {
 		return nil, nil
 	}
-	latencies := []float64{r.Metrics.TTFT.Value}
-	if err := checkUnit("ttft", r.Metrics.TTFT.Unit); err != nil {
+	latencies := []float64{first.Value}
+	if err := checkUnit("time to first token", first.Unit); err != nil {
 		return nil, err
 	}
 	if gaps := r.Metrics.InterChunkLatency; gaps != nil {
@@ -104,7 +118,7 @@ func (r *aiperfRecord) chunks() ([]stream.Chunk, error) {
 	}
 	reasoning := r.reasoningChunks(len(latencies))
 	chunks := make([]stream.Chunk, len(latencies))
-	at := r.Metadata.TimestampNs
+	at := r.start()
 	for i, ms := range latencies {
 		gap, err := nanoseconds(ms)
 		if err != nil {
@@ -131,7 +145,7 @@ func (r *aiperfRecord) reasoningChunks(chunks int) int {
 }
 
 func (r *aiperfRecord) end() (*stream.End, error) {
-	if r.Error != nil {
+	if r.Error != nil || r.Metadata.Cancelled {
 		return r.failure()
 	}
 	end := &stream.End{
@@ -152,7 +166,9 @@ func (r *aiperfRecord) end() (*stream.End, error) {
 		if err != nil {
 			return nil, err
 		}
-		end.Time = r.Metadata.TimestampNs + latency
+		end.Time = r.start() + latency
+	default:
+		end.Time = max(r.Metadata.EndNs, 0)
 	}
 	return end, nil
 }
@@ -162,14 +178,19 @@ func (r *aiperfRecord) end() (*stream.End, error) {
 var cancelledAfter = regexp.MustCompile(`cancelled after (\d+\.?\d*) seconds`)
 
 func (r *aiperfRecord) failure() (*stream.End, error) {
-	if r.Error.Code != clientClosedRequest {
-		return &stream.End{Error: fmt.Sprintf("%s (code %d)", r.Error.Type, r.Error.Code)}, nil
+	if !r.Metadata.Cancelled && r.Error.Code != clientClosedRequest {
+		end := failed(r.Error.Type, r.Error.Code)
+		end.Time = max(r.Metadata.EndNs, 0)
+		return end, nil
 	}
-	end := &stream.End{Time: r.Metadata.TimestampNs, Cancelled: true}
+	end := &stream.End{Time: cmp.Or(max(r.Metadata.CancelledNs, 0), max(r.Metadata.EndNs, 0), r.start()), Cancelled: true}
+	if r.Error == nil || end.Time > r.start() {
+		return end, nil
+	}
 	if found := cancelledAfter.FindStringSubmatch(r.Error.Message); found != nil {
 		seconds, err := strconv.ParseFloat(found[1], 64)
 		if err != nil {
-			return nil, fmt.Errorf("duration in %q: %w", r.Error.Message, err)
+			return nil, fmt.Errorf("duration in %q: %w", found[0], err)
 		}
 		after, err := nanoseconds(seconds * 1e3)
 		if err != nil {

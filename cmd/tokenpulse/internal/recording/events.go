@@ -10,68 +10,98 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/maphash"
+	"maps"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/stream"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
+// Limits of what is kept of a file of token events. They are variables for tests.
+var (
+	// maxOpenStreams and maxOpenChunks bound the streams without an end.
+	maxOpenStreams = 1 << 18
+	maxOpenChunks  = 8 << 20
+	// maxEndedStreams bounds the IDs of streams with an end, beyond which the oldest are forgotten: a further event of
+	// such a stream has another error, and its start begins another stream.
+	maxEndedStreams = 1 << 20
+	// maxResources bounds the resources that streams share a pointer to.
+	maxResources = 1 << 10
+)
+
 // events reads NDJSON token events strictly: the events of a stream must come after
 // its start and before its end.
 type events struct {
-	byID      map[string]*stream.Stream
-	order     []*stream.Stream
-	resources map[string]*stream.Resource // by their JSON
+	byID   map[string]*stream.Stream
+	chunks int // of the streams in byID
+	// seed hashes the IDs in ended, and in endedOrder, which is a ring.
+	seed       maphash.Seed
+	ended      map[uint64]struct{}
+	endedOrder []uint64
+	oldest     int
+	resources  map[string]*stream.Resource // by their JSON
 }
 
 func newEvents() *events {
-	return &events{byID: map[string]*stream.Stream{}, resources: map[string]*stream.Resource{}}
+	return &events{
+		byID: map[string]*stream.Stream{}, seed: maphash.MakeSeed(), ended: map[uint64]struct{}{},
+		resources: map[string]*stream.Resource{},
+	}
 }
 
-func (r *events) streams() []*stream.Stream { return r.order }
+// open returns the streams without an end in the order of their starts.
+func (r *events) open() []*stream.Stream {
+	open := slices.Collect(maps.Values(r.byID))
+	slices.SortFunc(open, func(a, b *stream.Stream) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.ID, b.ID)) })
+	return open
+}
 
-func (r *events) read(line []byte) error {
+func (r *events) read(line []byte) (*stream.Stream, error) {
 	var e stream.Event
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	decoder.UseNumber() // a float64 cannot hold every int64 attribute
 	if err := decoder.Decode(&e); err != nil {
-		return fmt.Errorf("not an event: %w", err)
+		return nil, fmt.Errorf("not an event: %w", err)
 	}
 	if e.StreamID == "" {
-		return errors.New("the event has no stream_id; every event needs one")
+		return nil, errors.New("the event has no stream_id; every event needs one")
 	}
 	at, err := unixNano(&e)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if at == 0 && e.Event != stream.EventEnd {
-		return errors.New("the event has no time; give time_unix_nano or time")
+		return nil, errors.New("the event has no time; give time_unix_nano or time")
 	}
 	if e.Event == stream.EventStart {
-		return r.start(&e, at)
+		return nil, r.start(&e, at)
 	}
 	s, ok := r.byID[e.StreamID]
-	if !ok {
-		return fmt.Errorf("stream %q has not started; put its start event before its other events", e.StreamID)
+	if _, ended := r.ended[r.hash(e.StreamID)]; !ok && ended {
+		return nil, fmt.Errorf("stream %q has already ended; put its end event after its other events", e.StreamID)
 	}
-	if s.End != nil {
-		return fmt.Errorf("stream %q has already ended; put its end event after its other events", e.StreamID)
+	if !ok {
+		return nil, fmt.Errorf("stream %q has not started; put its start event before its other events", e.StreamID)
 	}
 	switch e.Event {
 	case stream.EventScheduled:
 		s.Scheduled = at
 	case stream.EventChunk:
-		return addChunk(s, &e, at)
+		return nil, r.addChunk(s, &e, at)
 	case stream.EventEnd:
 		s.End = &stream.End{
 			Time: at, Usage: e.Usage, FinishReason: e.FinishReason, Error: e.Error, Cancelled: e.Cancelled,
 			Attributes: plainAttributes(e.Attributes),
 		}
+		r.forget(s)
+		return s, nil
 	default:
-		return fmt.Errorf("unknown event %q; valid events: start, scheduled, chunk, end", e.Event)
+		return nil, fmt.Errorf("unknown event %q; valid events: start, scheduled, chunk, end", e.Event)
 	}
-	return nil
+	return nil, nil
 }
 
 // unixNano returns the event's time, or 0 for an event without one.
@@ -90,8 +120,12 @@ func unixNano(e *stream.Event) (int64, error) {
 }
 
 func (r *events) start(e *stream.Event, at int64) error {
-	if _, ok := r.byID[e.StreamID]; ok {
+	_, open := r.byID[e.StreamID]
+	if _, ended := r.ended[r.hash(e.StreamID)]; open || ended {
 		return fmt.Errorf("stream %q starts a second time; give each stream its own stream_id", e.StreamID)
+	}
+	if len(r.byID) >= maxOpenStreams {
+		return fmt.Errorf("more than %d streams have no end; put the events of a stream closer together", maxOpenStreams)
 	}
 	s := &stream.Stream{
 		ID: e.StreamID, Start: at,
@@ -110,11 +144,27 @@ func (r *events) start(e *stream.Event, at int64) error {
 		return err
 	}
 	r.byID[s.ID] = s
-	r.order = append(r.order, s)
 	return nil
 }
 
-func addChunk(s *stream.Stream, e *stream.Event, at int64) error {
+// forget removes a stream that has ended, except for its ID.
+func (r *events) forget(s *stream.Stream) {
+	delete(r.byID, s.ID)
+	r.chunks -= len(s.Chunks)
+	h := r.hash(s.ID)
+	if len(r.endedOrder) < maxEndedStreams {
+		r.endedOrder = append(r.endedOrder, h)
+	} else {
+		delete(r.ended, r.endedOrder[r.oldest])
+		r.endedOrder[r.oldest] = h
+		r.oldest = (r.oldest + 1) % maxEndedStreams
+	}
+	r.ended[h] = struct{}{}
+}
+
+func (r *events) hash(id string) uint64 { return maphash.String(r.seed, id) }
+
+func (r *events) addChunk(s *stream.Stream, e *stream.Event, at int64) error {
 	c := stream.Chunk{Time: at, Tokens: 1}
 	if e.Tokens != nil {
 		if *e.Tokens < 0 || *e.Tokens > timeline.MaxTokensPerChunk {
@@ -131,7 +181,11 @@ func addChunk(s *stream.Stream, e *stream.Event, at int64) error {
 	if e.Sequence != nil {
 		c.Sequence, c.Sequenced = *e.Sequence, true
 	}
+	if r.chunks >= maxOpenChunks {
+		return fmt.Errorf("streams without an end have more than %d chunks; put the events of a stream closer together", maxOpenChunks)
+	}
 	s.Chunks = append(s.Chunks, c)
+	r.chunks++
 	return nil
 }
 
@@ -157,6 +211,9 @@ func (r *events) resource(attributes stream.Attributes) *stream.Resource {
 	}
 	known, ok := r.resources[string(key)]
 	if !ok {
+		if len(r.resources) >= maxResources {
+			clear(r.resources)
+		}
 		known = &stream.Resource{Attributes: plainAttributes(attributes)}
 		r.resources[string(key)] = known
 	}

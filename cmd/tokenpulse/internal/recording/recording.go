@@ -1,15 +1,19 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package recording reads recorded streams: NDJSON token events, and the
-// per-request export of the benchmark tool AIPerf.
+// Package recording reads recorded streams: NDJSON token events, and the per-request results of benchmark tools.
+//
+// Formats with one record per line are read line by line, other JSON one request after the other: memory holds what is
+// open, not the file. A result of vLLM's or SGLang's benchmark has a list for each number, and is read whole.
+//
+// No text of prompts and answers is kept, nor any of an error message but the name of an exception and the HTTP status.
 package recording
 
 import (
 	"bufio"
 	"bytes"
 	"cmp"
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -22,18 +26,58 @@ import (
 // room for more than a million chunks.
 const maxLineBytes = 32 << 20
 
-// reader reads the lines of one format.
-type reader interface {
-	read(line []byte) error
-	streams() []*stream.Stream
+// Scanner reads recordings, stream by stream.
+type Scanner struct {
+	// Damaged is called with the error of a record that cannot be read, which names its line or request. The scan goes
+	// on without the record if Damaged returns nil, and ends with the error that it returns. Nil ends the scan with the
+	// record's error.
+	Damaged func(error) error
+
+	ctx   context.Context //nolint:containedctx // of one scan
+	yield func(*stream.Stream) error
 }
 
-// Read reads a recording and returns its streams in the order of their starts. The
-// first line decides the format. Errors name the line.
-func Read(r io.Reader) ([]*stream.Stream, error) {
+// Scan reads a recording of the given kind and calls yield with each stream, in the order in which the file completes
+// them. Streams without an end come last. An error of yield or the context ends the scan.
+func (s Scanner) Scan(ctx context.Context, r io.Reader, k Kind, yield func(*stream.Stream) error) error {
+	s.ctx, s.yield = ctx, yield
+	switch k {
+	case TokenEvents:
+		return s.lines(r, newEvents())
+	case AIPerf:
+		return s.lines(r, aiperf{})
+	default:
+		return fmt.Errorf("unknown kind of recording: %d", k)
+	}
+}
+
+// emit passes a stream on.
+func (s *Scanner) emit(one *stream.Stream) error {
+	if err := s.ctx.Err(); err != nil {
+		return err
+	}
+	return s.yield(one)
+}
+
+// damaged reports a record that cannot be read. It returns nil if the scan goes on.
+func (s *Scanner) damaged(err error) error {
+	if s.Damaged == nil {
+		return err
+	}
+	return s.Damaged(err)
+}
+
+// lineReader reads the lines of one format.
+type lineReader interface {
+	// read returns the stream that a line completes, or nil.
+	read(line []byte) (*stream.Stream, error)
+	// open returns the streams that no line completed.
+	open() []*stream.Stream
+}
+
+func (s *Scanner) lines(r io.Reader, format lineReader) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxLineBytes)
-	var format reader
 	number := 0
 	for lines.Scan() {
 		number++
@@ -41,39 +85,51 @@ func Read(r io.Reader) ([]*stream.Stream, error) {
 		if len(line) == 0 {
 			continue
 		}
-		if format == nil {
-			var err error
-			if format, err = detect(line); err != nil {
-				return nil, fmt.Errorf("line %d: %w", number, err)
-			}
+		completed, err := format.read(line)
+		if err != nil {
+			err = s.damaged(fmt.Errorf("line %d: %w", number, err))
+		} else if completed != nil {
+			err = s.emit(completed)
 		}
-		if err := format.read(line); err != nil {
-			return nil, fmt.Errorf("line %d: %w", number, err)
+		if err != nil {
+			return err
 		}
 	}
 	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
-		return nil, fmt.Errorf("line %d: longer than %d MiB; write one event or one request per line", number+1, maxLineBytes>>20)
+		return fmt.Errorf("line %d: longer than %d MiB; write one event or one request per line", number+1, maxLineBytes>>20)
 	} else if err != nil {
-		return nil, err
+		return err
 	}
-	if format == nil {
-		return nil, errors.New("the recording is empty; expected token events or an AIPerf profile_export.jsonl")
+	for _, one := range format.open() {
+		if err := s.emit(one); err != nil {
+			return err
+		}
 	}
-	streams := format.streams()
-	slices.SortStableFunc(streams, func(a, b *stream.Stream) int { return cmp.Compare(a.Start, b.Start) })
-	return streams, nil
+	return nil
 }
 
-func detect(line []byte) (reader, error) {
-	var keys map[string]json.RawMessage
-	if err := json.Unmarshal(line, &keys); err != nil {
-		return nil, fmt.Errorf("not a JSON object: %w", err)
+// Read reads a recording of any kind and returns its streams in the order of their starts. The beginning decides the
+// kind. The first record that cannot be read ends it; the error names its line or request.
+func Read(ctx context.Context, r io.Reader) ([]*stream.Stream, error) {
+	buffered := bufio.NewReaderSize(r, DetectBytes)
+	prefix, err := buffered.Peek(DetectBytes)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
 	}
-	if _, ok := keys["event"]; ok {
-		return newEvents(), nil
+	if len(bytes.TrimSpace(prefix)) == 0 {
+		return nil, fmt.Errorf("the recording is empty; expected %s", Supported())
 	}
-	if _, ok := keys["metadata"]; ok {
-		return &aiperf{}, nil
+	k, ok := Detect(prefix)
+	if !ok {
+		return nil, fmt.Errorf("unknown format; expected %s", Supported())
 	}
-	return nil, errors.New(`unknown format; expected a token event (with the key "event") or an AIPerf profile_export.jsonl record (with the key "metadata")`)
+	var streams []*stream.Stream
+	if err := (Scanner{}).Scan(ctx, buffered, k, func(s *stream.Stream) error {
+		streams = append(streams, s)
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(streams, func(a, b *stream.Stream) int { return cmp.Compare(a.Start, b.Start) })
+	return streams, nil
 }

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func read(t *testing.T, text string) []*stream.Stream {
 	t.Helper()
-	streams, err := Read(strings.NewReader(text))
+	streams, err := Read(t.Context(), strings.NewReader(text))
 	require.NoError(t, err)
 	return streams
 }
@@ -71,9 +71,9 @@ func TestRead_ErrorNamesLineAndRemedy(t *testing.T) {
 	const record = `{"metadata":{"x_request_id":"r","timestamp_ns":5},"metrics":{`
 	tests := map[string]struct{ text, err string }{
 		"empty file":         {"\n\n", "the recording is empty"},
-		"not JSON":           {"hello", "line 1: not a JSON object"},
-		"not an object":      {"[1]", "line 1: not a JSON object"},
-		"unknown format":     {`{"x":1}`, "line 1: unknown format; expected a token event"},
+		"not JSON":           {"hello", "unknown format; expected token events or AIPerf's profile_export.jsonl"},
+		"not an object":      {"[1]", "unknown format"},
+		"unknown object":     {`{"x":1}`, "unknown format"},
 		"broken line":        {start + "{", "line 2: not an event"},
 		"no stream_id":       {`{"event":"start","time_unix_nano":"1"}`, "line 1: the event has no stream_id"},
 		"no time":            {`{"event":"start","stream_id":"s"}`, "line 1: the event has no time; give time_unix_nano or time"},
@@ -93,14 +93,14 @@ func TestRead_ErrorNamesLineAndRemedy(t *testing.T) {
 		"too many tokens":    {start + `{"event":"chunk","stream_id":"s","time_unix_nano":"20","tokens":1000000000000}`, "tokens is 1000000000000"},
 		"unknown channel":    {start + `{"event":"chunk","stream_id":"s","time_unix_nano":"20","channel":"sung"}`, `unknown channel "sung"; valid channels: content, reasoning, tool_call`},
 		"no request id":      {`{"metadata":{"timestamp_ns":5}}`, "has no metadata.x_request_id"},
-		"no start":           {`{"metadata":{"x_request_id":"r"}}`, "has no metadata.timestamp_ns"},
-		"unsupported unit":   {record + `"ttft":{"value":1,"unit":"s"}}}`, `ttft is in "s"; only exports in "ms" are supported`},
+		"no start":           {`{"metadata":{"x_request_id":"r"}}`, "has no metadata.request_start_ns"},
+		"unsupported unit":   {record + `"ttft":{"value":1,"unit":"s"}}}`, `time to first token is in "s"; only exports in "ms" are supported`},
 		"negative latency":   {record + `"ttft":{"value":-1,"unit":"ms"}}}`, "a latency is -1 ms; supported are 0 to 24 hours"},
 		"latency too long":   {record + `"ttft":{"value":1,"unit":"ms"},"inter_chunk_latency":{"value":[1e300],"unit":"ms"}}}`, "supported are 0 to 24 hours"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := Read(strings.NewReader(test.text))
+			_, err := Read(t.Context(), strings.NewReader(test.text))
 			require.ErrorContains(t, err, test.err)
 		})
 	}
@@ -108,7 +108,7 @@ func TestRead_ErrorNamesLineAndRemedy(t *testing.T) {
 
 func TestRead_RejectsLongLine(t *testing.T) {
 	long := append([]byte(`{"event":"start","stream_id":"s","time_unix_nano":"10"}`+"\n"), bytes.Repeat([]byte{' '}, maxLineBytes+1)...)
-	_, err := Read(bytes.NewReader(long))
+	_, err := Read(t.Context(), bytes.NewReader(long))
 	require.ErrorContains(t, err, "line 2: longer than 32 MiB")
 }
 
@@ -166,7 +166,7 @@ func TestRead_AIPerfRecord(t *testing.T) {
 		"failed": {
 			`"metrics":{},"error":{"code":500,"type":"ServerError","message":"dropped, because it may quote the prompt"}}`,
 			nil,
-			stream.End{Error: "ServerError (code 500)"},
+			stream.End{Error: "ServerError", Attributes: stream.Attributes{"error.type": "ServerError", "http.response.status_code": int64(500)}},
 		},
 	}
 	for name, test := range tests {
@@ -189,7 +189,7 @@ const aiperfExport = "testdata/aiperf_profile_export.jsonl.gz"
 // decimals are exact fractions, and sums are not rounded in between.
 func TestReadAIPerf_KeepsEveryTimeOfARealExport(t *testing.T) {
 	export := testenv.Unzip(t, aiperfExport)
-	streams, err := Read(bytes.NewReader(export))
+	streams, err := Read(t.Context(), bytes.NewReader(export))
 	require.NoError(t, err)
 	require.Len(t, streams, 100)
 	byID := map[string]*stream.Stream{}
@@ -319,12 +319,12 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"metadata":{"x_request_id":"r","timestamp_ns":1000000000000000000},"metrics":{"ttft":{"value":1.5,"unit":"ms"},"inter_chunk_latency":{"value":[2.5],"unit":"ms"},"reasoning_token_count":{"value":1,"unit":"tokens"}}}`))
 	f.Add([]byte(`{"metadata":{"x_request_id":"r","timestamp_ns":1},"metrics":{},"error":{"code":499,"message":"cancelled after 0.5 seconds"}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		streams, err := Read(bytes.NewReader(data))
+		streams, err := Read(t.Context(), bytes.NewReader(data))
 		if err != nil {
 			return
 		}
 		first := write(t, streams)
-		again, err := Read(bytes.NewReader(first))
+		again, err := Read(t.Context(), bytes.NewReader(first))
 		if err != nil { // AIPerf records may repeat an id
 			require.ErrorContains(t, err, "a second time")
 			return

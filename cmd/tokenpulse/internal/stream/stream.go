@@ -26,6 +26,8 @@ type Stream struct {
 	Scheduled int64
 	// Chunks are in the order in which they are sent.
 	Chunks []Chunk
+	// Arrivals is what Chunks stand for. It is not sent to receivers.
+	Arrivals Arrivals
 	// End is nil for a stream without an end event.
 	End *End
 }
@@ -39,6 +41,20 @@ type Resource struct {
 // Attributes hold strings, bools, int64s, float64s, and []any and
 // map[string]any of these.
 type Attributes = map[string]any
+
+// Arrivals is what the sender of a stream knows of the arrival of its tokens.
+type Arrivals uint8
+
+const (
+	// Counted means that each chunk holds the tokens that it says.
+	Counted Arrivals = iota
+	// Uncounted means that each chunk holds tokens, but that their number is unknown: it says one.
+	Uncounted
+	// Frames means that the chunks are messages of the stream, some of which may hold no token.
+	Frames
+	// Ends means that only the first and the last chunk arrived when they say. Those in between are spread evenly.
+	Ends
+)
 
 // Chunk is one piece of an answer. Sequence is used only if Sequenced is true.
 type Chunk struct {
