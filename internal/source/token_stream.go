@@ -34,6 +34,8 @@ var tokenStream = reader{
 			o.Request.StartUnknown = v.Bool()
 		case names.Frames:
 			o.Request.Frames = v.Bool()
+		case names.Uncounted:
+			o.Request.TokensAssumed = v.Bool()
 		}
 	},
 }

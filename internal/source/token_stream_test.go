@@ -39,6 +39,7 @@ func TestTokenStream_AllAttributes(t *testing.T) {
 	span.Attributes().PutInt(names.GenAIOutputTokens, 12)
 	span.Attributes().PutInt(names.ChunksDropped, 3)
 	span.Attributes().PutBool(names.Frames, true)
+	span.Attributes().PutBool(names.Uncounted, true)
 
 	o, err := new(Observer).Observe("", span)
 	require.NoError(t, err)
@@ -51,6 +52,7 @@ func TestTokenStream_AllAttributes(t *testing.T) {
 		OutputTokens:      optional.Of(int64(12)),
 		LastChunksDropped: 3,
 		Frames:            true,
+		TokensAssumed:     true,
 		Outcome:           "cancelled",
 		Failed:            true,
 	}, o.Request)

@@ -32,8 +32,6 @@ var tokenTap = reader{
 			o.Request.Decode = durationIn(time.Second, v, &o.Unusable)
 		case names.Unparsed:
 			o.Request.TokensNotObserved = true // they may be in what could not be read
-		case names.Uncounted:
-			o.Request.TokensAssumed = v.Bool()
 		case numbers.SpeculativeAcceptedTokens.Attribute():
 			o.Request.AcceptedTokens = integer(v, &o.Unusable)
 		case numbers.SpeculativeDraftTokens.Attribute():
