@@ -9,6 +9,7 @@ package history
 import (
 	"maps"
 	"slices"
+	"sort"
 	"sync"
 	"time"
 	"unique"
@@ -86,8 +87,8 @@ const finest = int64(series.HistorySlot / time.Second)
 // open returns the slot of a time, which may be changed. mu is held.
 func (s *Store) open(at int64) *slot {
 	i := len(s.slots)
-	for i > 0 && s.slots[i-1].end() > at {
-		i--
+	if i > 0 && s.slots[i-1].end() > at {
+		i = sort.Search(i, func(i int) bool { return s.slots[i].end() > at })
 	}
 	if i == len(s.slots) || s.slots[i].start > at {
 		s.slots = slices.Insert(s.slots, i, &slot{start: at - at%finest, width: finest, cells: map[Key][]byte{}})

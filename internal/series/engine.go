@@ -38,6 +38,9 @@ type Options struct {
 	Objectives slo.Names
 	// History receives the increments of the series. It may be nil.
 	History History
+	// AnyOrder is set if arrivals are in any order, as those of a recording may be. Each request then adds to the slot of
+	// the history that its arrival is in, also after a later one. There are no Windows.
+	AnyOrder bool
 	// Conventions selects the metrics of conventions that requests are recorded into, too.
 	Conventions conventions.Config
 }
@@ -75,7 +78,7 @@ func NewEngine(o Options) *Engine {
 		Standard: newStandard(&o),
 
 		quantiles: o.Quantiles,
-		calendar:  newCalendar(time.Now(), o.Windows, o.History != nil),
+		calendar:  newCalendar(time.Now(), o.Windows, o.History != nil, o.AnyOrder),
 		history:   o.History,
 		scratch:   sync.Pool{New: func() any { return new(sketch.Sketch) }},
 

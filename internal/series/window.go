@@ -21,10 +21,12 @@ type calendar struct {
 	// history is set if the slots of a history are open, too. They follow the wall clock, since people ask for them by it; windows
 	// follow the monotonic one, which does not jump.
 	history bool
+	// anyOrder is set if the slots of the history follow each arrival, also back in time.
+	anyOrder bool
 }
 
-func newCalendar(epoch time.Time, windows []time.Duration, history bool) *calendar {
-	c := &calendar{epoch: epoch, history: history}
+func newCalendar(epoch time.Time, windows []time.Duration, history, anyOrder bool) *calendar {
+	c := &calendar{epoch: epoch, history: history, anyOrder: anyOrder}
 	for _, window := range windows {
 		c.widths = append(c.widths, window/slotsPerWindow)
 	}
@@ -53,9 +55,11 @@ func (c *calendar) page(now time.Time) page {
 	return p
 }
 
-// closed reports whether a slot of the page has closed. A time before the page's
-// closes none.
-func (c *calendar) closed(p *page, now time.Time) bool { return now.Sub(c.epoch) >= p.until }
+// closed reports whether a slot of the page has closed. A time before the page's closes
+// none, except in any order.
+func (c *calendar) closed(p *page, now time.Time) bool {
+	return now.Sub(c.epoch) >= p.until || c.anyOrder && now.Before(p.history)
+}
 
 // windows holds the recent values of one histogram: a ring of slots for each window. A
 // slot is an encoded sketch, which for the few values of a slot takes a tenth of the
