@@ -64,7 +64,9 @@ const maxEndpoints = 20
 const maxDimensionValues = 1000
 
 func (p *Page) meta(q *query) (any, error) {
-	q.period = periods[len(periods)-1]
+	if p.Recording == nil {
+		q.period = periods[len(periods)-1]
+	}
 	q.view = p.viewFrom(q, q.since())
 	answer := &meta{
 		Version: p.Version, Time: seconds(q.now), Outcomes: series.OutcomeNames[:], GroupBy: p.groupBy(), Series: p.seriesCount(),

@@ -60,7 +60,12 @@ type Options struct {
 	// Requests are those that may wait for an answer at a time.
 	Requests *httpguard.Shares
 	Now      func() time.Time
+	// Recording is set for a page of a recording. It has no present: its answers are about all of the recording.
+	Recording *Recording
 }
+
+// Recording is the time of recorded requests: from the start of the first one until the end of the last one.
+type Recording struct{ Begin, End time.Time }
 
 // Page serves the live page and its API.
 type Page struct {

@@ -95,11 +95,7 @@ func (p *Page) parse(endpoint string, r *http.Request) (*query, error) {
 		return nil, err
 	}
 	q := &query{asked: p.Now(), values: values, id: r.PathValue("id")}
-	q.now = q.asked
-	if err := q.parsePeriod(); err != nil {
-		return nil, err
-	}
-	if err := q.parseEnd(); err != nil {
+	if err := p.parseRange(q); err != nil {
 		return nil, err
 	}
 	if q.filter, err = p.parseFilter(values); err != nil {
@@ -135,6 +131,34 @@ func checkNames(known []string, values url.Values) error {
 	return nil
 }
 
+// parseRange reads the range. That of a recording is all of it.
+func (p *Page) parseRange(q *query) error {
+	if r := p.Recording; r != nil {
+		q.now, q.asked, q.ended, q.period = r.End, r.End, true, period{length: r.End.Sub(r.Begin)}
+		q.period.step = stepOf(q.period.length)
+		return nil
+	}
+	q.now = q.asked
+	if err := q.parsePeriod(); err != nil {
+		return err
+	}
+	return q.parseEnd()
+}
+
+// halfDay is the width of the widest slots of a history.
+const halfDay = 12 * time.Hour
+
+// stepOf returns the steps of a range. One that is longer than those of the page has half days, or so many of them that
+// there are at most 100 steps.
+func stepOf(length time.Duration) time.Duration {
+	for _, p := range periods {
+		if length <= p.length {
+			return p.step
+		}
+	}
+	return halfDay * (1 + length/(100*halfDay))
+}
+
 // parsePeriod reads the length of the range.
 func (q *query) parsePeriod() error {
 	name := periods[0].name
@@ -146,8 +170,7 @@ func (q *query) parsePeriod() error {
 	if err != nil || length < model.Duration(time.Minute) || length > model.Duration(longest.length) {
 		return invalid("give a duration from 1m to "+longest.name+", such as 5m, 90m or 6h", "`range` is %q", name)
 	}
-	i := slices.IndexFunc(periods[:], func(p period) bool { return time.Duration(length) <= p.length })
-	q.period = period{name, time.Duration(length), periods[i].step}
+	q.period = period{name, time.Duration(length), stepOf(time.Duration(length))}
 	return nil
 }
 
@@ -246,12 +269,15 @@ func aligned(t time.Time, step time.Duration) time.Time {
 // viewFrom returns the history from a time to the end of the range. The slot that is open then is included as far as it is filled.
 func (p *Page) viewFrom(q *query, from time.Time) history.View {
 	end := q.now
-	if !q.ended {
-		end = end.Add(time.Second) // now may be in the first second of a slot
+	if !q.ended || p.Recording != nil {
+		end = end.Add(time.Second) // it may be in the first second of a slot
 	}
 	view := p.History.View(from, end)
 	if view.Until.After(q.asked) {
 		view.Until = q.asked
+	}
+	if r := p.Recording; r != nil && !view.Since.IsZero() {
+		view.Since, view.From = r.Begin, r.Begin
 	}
 	return view
 }
