@@ -29,6 +29,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 	"github.com/tokenpulse/tokenpulse/internal/slowest"
+	"github.com/tokenpulse/tokenpulse/internal/spanreader"
 	"github.com/tokenpulse/tokenpulse/internal/storageclient"
 )
 
@@ -159,7 +160,7 @@ func (l *live) watch(r *series.Contribution, span ptrace.Span, resource pcommon.
 		return
 	}
 	if l.slowest.Accepts(r) {
-		l.slowest.Add(r, timelineOf(span), factsOf(r.Vantage, span, resource))
+		l.slowest.Add(r, spanreader.Timeline(span), spanreader.Facts(r.Vantage, span, resource))
 	}
 	for name, verdict := range r.Verdicts.All {
 		if verdict == slo.Bad && name != names.SLOAll && !l.thresholds.Knows(name) {
@@ -167,14 +168,6 @@ func (l *live) watch(r *series.Contribution, span ptrace.Span, resource pcommon.
 			return
 		}
 	}
-}
-
-// timelineOf returns the span's encoded timeline, or nil if it has none.
-func timelineOf(span ptrace.Span) []byte {
-	if v, ok := span.Attributes().Get(names.Timeline); ok && v.Type() == pcommon.ValueTypeBytes {
-		return v.Bytes().AsRaw()
-	}
-	return attributes.PackedOffsets(span.Attributes())
 }
 
 // learn reads the thresholds of the SLOs that the span breached. An SLO without one, such as

@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slowest"
@@ -84,7 +83,7 @@ func (p *Page) requests(q *query) (any, error) {
 		id := series.Labels{Dimensions: r.Dimensions, Vantage: r.Vantage}
 		return q.filter.outcomes[r.Outcome] && !r.Arrival.Before(q.view.From) && !r.Arrival.After(q.view.Until) && q.filter.selects(&id)
 	}) {
-		answer.Requests = append(answer.Requests, p.numbersOf(r))
+		answer.Requests = append(answer.Requests, p.numbersOf(r, nil))
 	}
 	return answer, nil
 }
@@ -97,27 +96,22 @@ func (p *Page) request(q *query) (any, error) {
 			Remedy: "take an ID from " + root + "requests: only the slowest requests of the last 24 hours are held, and none from before a restart",
 		}
 	}
-	answer, chunks := p.numbersOf(r), stripOf(r)
-	if gap := chunks.largestGap(); gap > 0 && !(answer.OpenTail >= gap) { // it may be unknown
-		answer.LargestGap = gap
-	}
-	return map[string]any{"request": answer, "strip": chunks}, nil
+	chunks := r.Strip(maxChunks)
+	return map[string]any{"request": p.numbersOf(r, chunks), "strip": newStrip(chunks)}, nil
 }
 
-func (p *Page) numbersOf(r *slowest.Entry) requestNumbers {
+// numbersOf returns the numbers of a request, whose chunks may be nil.
+func (p *Page) numbersOf(r *slowest.Entry, chunks *slowest.Strip) requestNumbers {
 	value := func(q numbers.ID) number { return number(r.Value(q)) }
 	n := requestNumbers{
 		ID: r.ID(), Time: seconds(r.Arrival), Dimensions: map[string]string{}, Vantage: r.Vantage, Outcome: series.OutcomeNames[r.Outcome],
 		ErrorType: known(r.ErrorType), Status: known(r.Status), Replica: known(r.Replica), Source: known(r.Source),
-		Estimated: append([]string{}, r.Estimated...), Reason: reasonOf(r), RequestDuration: value(numbers.RequestDuration),
+		Estimated: append([]string{}, r.Estimated...), Reason: known(r.Reason()), RequestDuration: value(numbers.RequestDuration),
 		TimeToFirstToken: value(numbers.TimeToFirstToken), TimePerOutputToken: value(numbers.TimePerOutputToken),
 		Queue: value(numbers.QueueDuration), Prefill: value(numbers.PrefillDuration), Decode: value(numbers.DecodeDuration), Network: value(numbers.NetworkDuration),
 		InputTokens: number(r.InputTokens), CachedInputTokens: number(r.CachedTokens), OutputTokens: number(r.OutputTokens),
-		Stalls: number(r.Stalls), StallDuration: number(r.StallSeconds), LargestGap: number(r.LargestGap), OpenTail: number(openTailOf(r)),
+		Stalls: number(r.Stalls), StallDuration: number(r.StallSeconds), LargestGap: number(r.LongestGap(chunks)), OpenTail: number(r.OpenTail()),
 		TimePerToken: timePerTokenOf(r), SLOsBreached: append([]string{}, r.Breached...), HasStrip: len(r.Timeline) > 0,
-	}
-	if !math.IsNaN(float64(n.OpenTail)) {
-		n.LargestGap = n.OpenTail
 	}
 	for i, name := range p.dimensions {
 		if r.Dimensions[i] != "" {
@@ -152,35 +146,4 @@ func known(text string) *string {
 		return nil
 	}
 	return &text
-}
-
-// reasonStalls is the reason of a request that spent most of its time in stalls.
-const reasonStalls = "stalls"
-
-// reasonOf returns where most of a request's time went, or nil if no phase is known, or if the request waited for longer at
-// its end. Stalls are part of decode.
-func reasonOf(r *slowest.Entry) (reason *string) {
-	stalled := r.StallSeconds
-	if math.IsNaN(stalled) {
-		stalled = 0
-	}
-	most := math.Inf(-1)
-	for _, phase := range []struct {
-		name string
-		time float64
-	}{
-		{names.PhaseQueue, r.Value(numbers.QueueDuration)},
-		{names.PhasePrefill, r.Value(numbers.PrefillDuration)},
-		{reasonStalls, stalled},
-		{names.PhaseDecode, r.Value(numbers.DecodeDuration) - stalled},
-		{names.PhaseNetwork, r.Value(numbers.NetworkDuration)},
-	} {
-		if phase.time > most && (phase.name != reasonStalls || phase.time > 0) {
-			most, reason = phase.time, &phase.name
-		}
-	}
-	if openTailOf(r) > most && reason != nil && *reason != reasonStalls { // stalls may include the tail
-		return nil
-	}
-	return reason
 }

@@ -58,7 +58,7 @@ func requireGaps(t *testing.T, r *series.Contribution, chunks []float64, largest
 	check(largest, got.Request.LargestGap)
 	check(open, got.Request.OpenTail)
 	if decode, _ := r.Value(numbers.DecodeDuration); open > decode && got.Request.Reason != nil {
-		require.Equal(t, reasonStalls, *got.Request.Reason, "no phase took longer than the tail")
+		require.Equal(t, slowest.ReasonStalls, *got.Request.Reason, "no phase took longer than the tail")
 	}
 	if r.Outcome == series.Cancelled || stalled != nil {
 		require.ElementsMatch(t, stalled, got.Strip.Stalled)

@@ -183,6 +183,21 @@ func (r *Contribution) limitsOf(id numbers.ID) *Limits {
 	return &r.Gaps
 }
 
+// Largest returns the largest value of a distribution, also before the request is recorded. It is 0 without values, and if
+// they are malformed or exceed the limits.
+func (r *Contribution) Largest(id numbers.ID) float64 {
+	d := r.Distribution(id)
+	if d.Max > 0 || d.empty() {
+		return d.Max
+	}
+	var values sketch.Sketch
+	of := *d
+	if !of.mergeInto(&values, r.limitsOf(id), &parsed{}) {
+		return 0
+	}
+	return values.Max()
+}
+
 // Limits bounds a distribution of a request by what else is known of it. One beyond them cannot be true. Zero means
 // no limit.
 type Limits struct {

@@ -68,8 +68,8 @@ func (r *Entry) Value(q numbers.ID) float64 { return r.values[q] }
 // firstToken is the index of the time to first token among the indicators.
 var firstToken = slices.Index(numbers.Indicators[:], numbers.TimeToFirstToken)
 
-// newRequest copies a request, whose memory the caller reuses.
-func newRequest(r *series.Contribution, facts Facts) *Entry {
+// NewEntry copies a request, whose memory the caller reuses. It has no timeline.
+func NewEntry(r *series.Contribution, facts Facts) *Entry {
 	c := &Entry{
 		Facts:   facts,
 		Arrival: r.Arrival, TraceID: r.TraceID, SpanID: r.SpanID,
@@ -85,7 +85,7 @@ func newRequest(r *series.Contribution, facts Facts) *Entry {
 	for _, q := range series.HistoryQuantities {
 		c.values[q] = math.NaN()
 		if q == numbers.InterTokenLatency {
-			if largest := r.Distribution(q).Max; largest > 0 {
+			if largest := r.Largest(q); largest > 0 {
 				c.LargestGap = largest
 			}
 		} else if v, ok := r.Value(q); ok {

@@ -6,9 +6,7 @@
 package slowest
 
 import (
-	"cmp"
 	"iter"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -60,7 +58,7 @@ type Store struct {
 }
 
 // boards are those of one model.
-type boards [len(Windows)][len(Quantities)]board
+type boards [len(Windows)][len(Quantities)]Board
 
 // otherModels is the key of the boards that further models share. No label is as long.
 var otherModels = strings.Repeat("x", names.MaxLabelLength+1)
@@ -76,8 +74,8 @@ func (s *Store) Accepts(r *series.Contribution) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	shortest := &s.of(r)[0]
-	for q, quantity := range Quantities {
-		if value, ok := r.Value(quantity); ok && shortest[q].accepts(r, value) {
+	for q := range shortest {
+		if shortest[q].Accepts(r) {
 			return true
 		}
 	}
@@ -94,19 +92,18 @@ func (s *Store) Add(r *series.Contribution, timeline []byte, facts Facts) {
 		if held == nil {
 			held = s.hold(r, timeline, facts)
 		}
-		if displaced := b.add(held); displaced != nil {
+		if displaced := b.Add(held); displaced != nil {
 			s.release(displaced)
 		}
 	}
 }
 
 // accepting yields the boards that accept a request.
-func (b *boards) accepting(r *series.Contribution) iter.Seq[*board] {
-	return func(yield func(*board) bool) {
-		for q, quantity := range Quantities {
-			value, ok := r.Value(quantity)
+func (b *boards) accepting(r *series.Contribution) iter.Seq[*Board] {
+	return func(yield func(*Board) bool) {
+		for q := range Quantities {
 			for w := range b {
-				if ok && b[w][q].accepts(r, value) && !yield(&b[w][q]) {
+				if b[w][q].Accepts(r) && !yield(&b[w][q]) {
 					return
 				}
 			}
@@ -132,7 +129,7 @@ func (s *Store) of(r *series.Contribution) *boards {
 	b := new(boards)
 	for w := range b {
 		for q := range b[w] {
-			b[w][q].by = Quantities[q]
+			b[w][q] = *NewBoard(Quantities[q], perBoard)
 		}
 	}
 	s.models[strings.Clone(model)] = b
@@ -141,7 +138,7 @@ func (s *Store) of(r *series.Contribution) *boards {
 
 // hold copies a request. mu is held.
 func (s *Store) hold(r *series.Contribution, timeline []byte, facts Facts) *Entry {
-	held := newRequest(r, facts)
+	held := NewEntry(r, facts)
 	if _, ok := r.Value(numbers.TimeToFirstToken); ok {
 		s.kept = optional.Of(len(timeline) > 0)
 	}
@@ -194,10 +191,7 @@ func (s *Store) Slowest(window, by, limit int, selected func(*Entry) bool) (foun
 		}
 	}
 	s.mu.Unlock()
-	quantity := Quantities[by]
-	slices.SortFunc(found, func(a, b *Entry) int {
-		return cmp.Or(cmp.Compare(b.values[quantity], a.values[quantity]), cmp.Compare(a.ID(), b.ID()))
-	})
+	sortSlowest(found, Quantities[by])
 	return found[:min(limit, len(found))]
 }
 
