@@ -36,6 +36,6 @@ func newCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	command.AddCommand(newGenerateCommand(), newReplayCommand(), newWatchCommand())
+	command.AddCommand(newGenerateCommand(), newReplayCommand(), newWatchCommand(), newSLOsCommand())
 	return command
 }
