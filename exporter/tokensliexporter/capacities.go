@@ -134,7 +134,9 @@ func (c *capacities) watch(r *series.Contribution, span ptrace.Span, resource pc
 		Vantage: r.Vantage, Replica: attributes.Replica(r.Vantage, label),
 		Start: span.StartTimestamp().AsTime(), End: span.EndTimestamp().AsTime(),
 	}
-	of.Output, of.Prompt, of.Sized = sizeOf(r)
+	if size, ok := r.Size(); ok {
+		of.Output, of.Prompt, of.Sized = size.Output, size.Computed(), true
+	}
 	for name, verdict := range r.Verdicts.All {
 		if i, ok := c.positions[name]; ok {
 			of.Verdicts[i] = verdictsOfCapacity[verdict]
@@ -144,15 +146,6 @@ func (c *capacities) watch(r *series.Contribution, span ptrace.Span, resource pc
 }
 
 var verdictsOfCapacity = [slo.Verdicts]capacity.Verdict{slo.Good: capacity.Good, slo.Bad: capacity.Bad}
-
-// sizeOf returns the tokens of the answer, and those of the prompt that were not cached. ok is false if they are unknown, as of a refused
-// request. Some engines report zero tokens of it: it is no short request, or else the mix would change in an overload.
-func sizeOf(r *series.Contribution) (output, prompt uint64, ok bool) {
-	answer, ok := r.Value(numbers.OutputTokens)
-	input, _ := r.Value(numbers.InputTokens)
-	cached, _ := r.Value(numbers.CachedInputTokens)
-	return uint64(answer), uint64(max(0, input-cached)), ok && (answer > 0 || r.Outcome == series.Success)
-}
 
 // Metrics of `capacity`.
 var (

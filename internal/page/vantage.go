@@ -18,9 +18,6 @@ import (
 // vantageAll is the value of the parameter `vantage` for the sum over all vantages.
 const vantageAll = "all"
 
-// observers are the vantages, outermost first.
-var observers = [...]timeline.Vantage{timeline.VantageClient, timeline.VantageGateway, timeline.VantageServer, timeline.VantageEngine}
-
 // vantages is a set of them. VantageUnspecified stands for requests without a known one.
 type vantages [timeline.VantageEngine + 1]bool
 
@@ -41,7 +38,7 @@ func vantageOf(label string) timeline.Vantage {
 
 // vantageNames are the valid values of the parameter `vantage`.
 var vantageNames = func() (all []string) {
-	for _, v := range observers {
+	for _, v := range timeline.Observers {
 		all = append(all, v.String())
 	}
 	return append(all, vantageAll)
@@ -53,8 +50,8 @@ func (q *query) parseVantage() error {
 	switch {
 	case err != nil:
 		return err
-	case i >= 0 && i < len(observers):
-		q.filter.vantages = only(observers[i])
+	case i >= 0 && i < len(timeline.Observers):
+		q.filter.vantages = only(timeline.Observers[i])
 	}
 	return nil
 }
@@ -73,8 +70,8 @@ type seen struct {
 	Doubts   []doubt        `json:"doubts"`
 
 	sums     [len(anyVantage)]history.Sum
-	vantages int    // that have requests
-	most     uint64 // requests of the vantage that has most
+	requests timeline.Requests
+	vantages int // that have requests
 }
 
 type seenRequests struct {
@@ -97,7 +94,7 @@ func (p *Page) chooseVantage(q *query) {
 			whole := p.viewFrom(q, q.now.Add(-periods[len(periods)-1].length))
 			from = p.see(q, &whole)
 		}
-		shown := from.outermost(func(v timeline.Vantage) bool { return 2*total(&from.sums[v]) >= from.most })
+		shown := from.requests.Shown()
 		if shown != timeline.VantageUnspecified {
 			q.filter.vantages = only(shown, timeline.VantageUnspecified)
 		}
@@ -125,7 +122,7 @@ func (p *Page) see(q *query, view *history.View) *seen {
 	for slot := range view.Slots() {
 		slot.AddTo(of, want)
 	}
-	for _, v := range append(observers[:len(observers):len(observers)], timeline.VantageUnspecified) {
+	for _, v := range append(timeline.Observers[:len(timeline.Observers):len(timeline.Observers)], timeline.VantageUnspecified) {
 		n := total(&s.sums[v])
 		if n == 0 {
 			continue
@@ -133,7 +130,7 @@ func (p *Page) see(q *query, view *history.View) *seen {
 		s.Requests = append(s.Requests, seenRequests{v.String(), n})
 		if v != timeline.VantageUnspecified {
 			s.vantages++
-			s.most = max(s.most, n)
+			s.requests[v] = n
 		}
 	}
 	return s
@@ -141,7 +138,7 @@ func (p *Page) see(q *query, view *history.View) *seen {
 
 // outermost returns the outermost vantage that has requests and is good enough, or VantageUnspecified.
 func (s *seen) outermost(enough func(timeline.Vantage) bool) timeline.Vantage {
-	for _, v := range observers {
+	for _, v := range timeline.Observers {
 		if total(&s.sums[v]) > 0 && enough(v) {
 			return v
 		}
@@ -156,7 +153,7 @@ func (s *seen) doubt(q *query, shown timeline.Vantage) {
 			s.Doubts = append(s.Doubts, doubt{m.Message(), seenBy.String(), seconds(q.view.From)})
 		}
 	}
-	for _, v := range observers {
+	for _, v := range timeline.Observers {
 		if v < shown {
 			report(diagnostics.VantagePassedOver, v)
 		}
