@@ -94,24 +94,32 @@ type request struct {
 
 // request generates a stream without its times.
 func (g *Generator) request(start time.Duration) (*stream.Stream, request) {
+	s, model := g.empty(start)
+	r := request{
+		model:  model,
+		input:  tokenCount(g.random, inputMedian, inputSigma, inputMax),
+		output: tokenCount(g.random, outputMedian, outputSigma, outputMax),
+	}
+	for _, a := range g.config.Attributes {
+		s.Attributes[a.Key] = a.Values[g.random.IntN(len(a.Values))]
+	}
+	return s, r
+}
+
+// empty generates a stream of which only the start is known.
+func (g *Generator) empty(start time.Duration) (*stream.Stream, Model) {
 	random := g.random
-	r := request{model: g.config.Models[random.IntN(len(g.config.Models))]}
-	s := &stream.Stream{
+	model := g.config.Models[random.IntN(len(g.config.Models))]
+	return &stream.Stream{
 		ID:       fmt.Sprintf("%016x%016x", random.Uint64(), random.Uint64()),
 		Resource: g.resource,
 		Attributes: stream.Attributes{
 			names.GenAIOperationName: "chat",
 			names.GenAIProviderName:  g.config.Provider,
-			names.GenAIRequestModel:  r.model.Name,
+			names.GenAIRequestModel:  model.Name,
 		},
 		Start: g.at(start),
-	}
-	r.input = tokenCount(random, inputMedian, inputSigma, inputMax)
-	r.output = tokenCount(random, outputMedian, outputSigma, outputMax)
-	for _, a := range g.config.Attributes {
-		s.Attributes[a.Key] = a.Values[random.IntN(len(a.Values))]
-	}
-	return s, r
+	}, model
 }
 
 // finish ends a stream whose chunks are complete. cached is the number of input tokens from the prefix cache.

@@ -23,6 +23,10 @@ import (
 // Prefill and decode times are divided by the model's speed. Prompt and answer
 // lengths are lognormal too, as in production traces: most short, some very long.
 const (
+	// DefaultPrefill and DefaultTPOT are usual values of Config.
+	DefaultPrefill = 300 * time.Millisecond
+	DefaultTPOT    = 25 * time.Millisecond
+
 	queueMean = 8 * time.Millisecond
 
 	prefillBaseShare = 0.2
