@@ -4,13 +4,19 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
+	"io"
+	"math/rand/v2"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/recording"
+	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/synthetic"
+	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/workload"
 )
 
 // Values of --speed.
@@ -29,7 +35,7 @@ func newReplayCommand() *cobra.Command {
 	r := &replay{}
 	command := &cobra.Command{
 		Use:   "replay FILE",
-		Short: "Send recorded streams: NDJSON events or AIPerf's profile_export.jsonl",
+		Short: "Send recorded streams, or synthetic ones of a recorded workload",
 		Args:  cobra.ExactArgs(1),
 		RunE:  func(command *cobra.Command, args []string) error { return r.run(command, args[0]) },
 	}
@@ -51,10 +57,27 @@ func (r *replay) run(command *cobra.Command, path string) error {
 		return err
 	}
 	defer file.Close()
-	streams, err := recording.Read(command.Context(), file)
+	in := bufio.NewReaderSize(file, recording.DetectBytes)
+	if prefix, _ := in.Peek(recording.DetectBytes); workload.Detect(prefix) {
+		return r.trace(command, path, in)
+	}
+	streams, err := recording.Read(command.Context(), in)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	r.defaults.Apply(streams)
 	return r.target.play(command, slices.Values(streams), r.speed == speedReal)
+}
+
+// trace sends synthetic streams with the arrivals and lengths of a trace. They arrive until about now.
+func (r *replay) trace(command *cobra.Command, path string, in io.Reader) error {
+	trace, err := workload.Read(in)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return r.target.play(command, synthetic.Trace(synthetic.Config{
+		Seed: rand.Uint64(), Begin: time.Now().Add(-trace.Duration()).UnixNano(),
+		Service: r.defaults.Service, Provider: r.defaults.Provider, Models: []synthetic.Model{{Name: r.defaults.Model, Speed: 1}},
+		Prefill: synthetic.DefaultPrefill, TPOT: synthetic.DefaultTPOT,
+	}, trace.Arrivals), r.speed == speedReal)
 }
