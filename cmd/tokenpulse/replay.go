@@ -35,7 +35,7 @@ func newReplayCommand() *cobra.Command {
 	r := &replay{}
 	command := &cobra.Command{
 		Use:   "replay FILE",
-		Short: "Send recorded streams, or synthetic ones of a recorded workload",
+		Short: "Send recorded streams or results of a benchmark, or synthetic streams of a recorded workload",
 		Args:  cobra.ExactArgs(1),
 		RunE:  func(command *cobra.Command, args []string) error { return r.run(command, args[0]) },
 	}

@@ -17,6 +17,10 @@ type Kind uint8
 const (
 	TokenEvents Kind = iota + 1
 	AIPerf
+	VLLMBench
+	SGLangBench
+	GuideLLM
+	InferencePerf
 	kinds
 )
 
@@ -44,6 +48,30 @@ var formats = [kinds]format{
 			return b.first == '{' && b.has("metadata") && !b.has("metadata.guidellm_version")
 		},
 		gaps: aiperfGaps,
+	},
+	VLLMBench: {
+		name: "a result of vllm bench serve --save-detailed", client: "vllm-bench",
+		fits: func(b beginning) bool {
+			return b.first == '{' && b.has("model_id") && (b.has("tokenizer_id") || b.has("num_prompts") || b.has("ttfts"))
+		},
+		gaps: vllmGaps,
+	},
+	SGLangBench: {
+		name: "a result of SGLang's bench_serving --output-details", client: "sglang-bench",
+		fits: func(b beginning) bool { return b.first == '{' && b.has("backend") && b.has("dataset_name") },
+		gaps: sglangGaps,
+	},
+	GuideLLM: {
+		name: "a report of guidellm (JSON or YAML)", client: "guidellm",
+		fits: func(b beginning) bool {
+			return b.first != '[' && (b.has("benchmarks") || b.has("metadata.guidellm_version") || b.first != '{' && b.has("metadata") && b.has("args"))
+		},
+		gaps: guidellmGaps,
+	},
+	InferencePerf: {
+		name: "inference-perf's per_request_lifecycle_metrics.json", client: "inference-perf",
+		fits: func(b beginning) bool { return b.first == '[' && b.has("start_time") && b.has("end_time") },
+		gaps: inferencePerfGaps,
 	},
 }
 

@@ -32,6 +32,9 @@ type Scanner struct {
 	// on without the record if Damaged returns nil, and ends with the error that it returns. Nil ends the scan with the
 	// record's error.
 	Damaged func(error) error
+	// Warn is called with what a user should know of the file, such as that it holds a sample of the requests. It may be
+	// nil.
+	Warn func(string)
 
 	ctx   context.Context //nolint:containedctx // of one scan
 	yield func(*stream.Stream) error
@@ -46,6 +49,14 @@ func (s Scanner) Scan(ctx context.Context, r io.Reader, k Kind, yield func(*stre
 		return s.lines(r, newEvents())
 	case AIPerf:
 		return s.lines(r, aiperf{})
+	case VLLMBench:
+		return s.benchRuns(r, vllmBench)
+	case SGLangBench:
+		return s.benchRuns(r, sglangBench)
+	case GuideLLM:
+		return s.guidellm(r)
+	case InferencePerf:
+		return s.inferencePerf(r)
 	default:
 		return fmt.Errorf("unknown kind of recording: %d", k)
 	}
@@ -65,6 +76,12 @@ func (s *Scanner) damaged(err error) error {
 		return err
 	}
 	return s.Damaged(err)
+}
+
+func (s *Scanner) warn(format string, args ...any) {
+	if s.Warn != nil {
+		s.Warn(fmt.Sprintf(format, args...))
+	}
 }
 
 // lineReader reads the lines of one format.

@@ -71,7 +71,7 @@ func TestRead_ErrorNamesLineAndRemedy(t *testing.T) {
 	const record = `{"metadata":{"x_request_id":"r","timestamp_ns":5},"metrics":{`
 	tests := map[string]struct{ text, err string }{
 		"empty file":         {"\n\n", "the recording is empty"},
-		"not JSON":           {"hello", "unknown format; expected token events or AIPerf's profile_export.jsonl"},
+		"not JSON":           {"hello", "unknown format; expected token events, AIPerf's profile_export.jsonl"},
 		"not an object":      {"[1]", "unknown format"},
 		"unknown object":     {`{"x":1}`, "unknown format"},
 		"broken line":        {start + "{", "line 2: not an event"},
