@@ -87,7 +87,7 @@ dist/licenses.txt: $(COLLECTOR) $(COMMAND) $(wildcard internal/tools/licenses/*)
 	go run -C internal/tools ./sbom $(CURDIR)/$< $(CURDIR)/dist/licenses.txt >$@
 
 .PHONY: dist
-dist: $(PACKAGED) $(PACKAGED:=.cdx.json) ## Build archives, deb and rpm for Linux, with bills of materials and checksums, into dist/packages; ARCHS=amd64 builds fewer
+dist: $(COMMAND) $(PACKAGED) $(PACKAGED:=.cdx.json) ## Build archives, deb and rpm for Linux, with bills of materials and checksums, into dist/packages; ARCHS=amd64 builds fewer
 	@rm -rf dist/packages
 	@export $(PACKAGE_ENV); for arch in $(ARCHS); do scripts/package $$arch dist/packages || exit 1; done
 	@cd dist/packages && sha256sum -- * >SHA256SUMS && cat SHA256SUMS

@@ -38,8 +38,11 @@ func newGenerateCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "generate",
 		Short: "Send synthetic streams with realistic latencies",
-		Args:  cobra.NoArgs,
-		RunE:  func(command *cobra.Command, _ []string) error { return g.run(command) },
+		Example: `  tokenpulse generate
+  tokenpulse generate --rate 10 --model llama-3.3-70b --attribute tenant.id=a --attribute tenant.id=b
+  tokenpulse generate --engines 2 --rate 1 --peak-rate 5 --fast --duration 11h`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error { return g.run(command) },
 	}
 	g.target.addFlags(command)
 	flags := command.Flags()

@@ -36,8 +36,10 @@ func newReplayCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "replay FILE",
 		Short: "Send recorded streams or results of a benchmark, or synthetic streams of a recorded workload",
-		Args:  cobra.ExactArgs(1),
-		RunE:  func(command *cobra.Command, args []string) error { return r.run(command, args[0]) },
+		Example: `  tokenpulse replay recording.jsonl
+  tokenpulse replay profile_export.jsonl --speed real`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error { return r.run(command, args[0]) },
 	}
 	r.target.addFlags(command)
 	flags := command.Flags()

@@ -30,11 +30,11 @@ of token_sli at its top level. If several sections of a configuration have such 
 		RunE: func(command *cobra.Command, args []string) error {
 			settings, err := config.Load(command.Context(), args[0])
 			if err != nil {
-				return err
+				return usageError{err}
 			}
 			export, err := sloexport.To(format, settings)
 			if err != nil {
-				return err
+				return usageError{err}
 			}
 			for _, note := range export.Notes {
 				fmt.Fprintln(command.ErrOrStderr(), "tokenpulse: note:", note)

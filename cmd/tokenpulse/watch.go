@@ -32,7 +32,9 @@ func newWatchCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "watch",
 		Short: "Show p50, p95 and p99 of TTFT, ITL and TPOT per model, from the token_sli exporter",
-		Args:  cobra.NoArgs,
+		Example: `  tokenpulse watch
+  tokenpulse watch --metrics http://collector:9464/metrics --window 5m`,
+		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return w.run(command.Context(), command.OutOrStdout())
 		},

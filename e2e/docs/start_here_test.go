@@ -76,6 +76,15 @@ func TestStartHere_EachPartEndsAtItsNumbers(t *testing.T) {
 	}
 }
 
+func TestStartHere_FilesNeedNoCollector(t *testing.T) {
+	t.Parallel()
+	page, folder := markdown.Read(t, "docs/start-here.md"), t.TempDir()
+	getTokenpulse(t, folder, commandsOf(t, page, "Build, once"))
+	output := paste(t, filepath.Join(folder, "tokenpulse"), commandsOf(t, page, "I have files"))
+	require.Regexp(t, `my-model +chat +client +TTFT +1 +250ms +250ms`, output)
+	require.Regexp(t, `my-model +chat +client +TPOT +1 +22.5ms +22.5ms`, output)
+}
+
 // commandsOf returns the only block of commands in a section.
 func commandsOf(t *testing.T, page, section string) string {
 	t.Helper()

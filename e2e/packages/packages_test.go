@@ -227,16 +227,19 @@ func filesOnThisMachine(t *testing.T) map[string]bool {
 
 // Mode and owner of each file in the package.
 var packagedFiles = map[string]string{
-	"/usr/bin/otelcol-tokenpulse":       "-rwxr-xr-x root/root",
-	"/usr/bin/tokenpulse":               "-rwxr-xr-x root/root",
-	unitFile:                            "-rw-r--r-- root/root",
-	filepath.Dir(packageConfig):         "drwxr-xr-x root/root",
-	packageConfig:                       "-rw-r----- root/otelcol-tokenpulse",
-	packageOptions:                      "-rw-r----- root/otelcol-tokenpulse",
-	packageState:                        "drwxr-x--- otelcol-tokenpulse/otelcol-tokenpulse",
-	"/usr/share/doc/otelcol-tokenpulse": "drwxr-xr-x root/root",
-	"/usr/share/doc/otelcol-tokenpulse/copyright":   "-rw-r--r-- root/root",
-	"/usr/share/doc/otelcol-tokenpulse/notices.txt": "-rw-r--r-- root/root",
+	"/usr/bin/otelcol-tokenpulse": "-rwxr-xr-x root/root",
+	"/usr/bin/tokenpulse":         "-rwxr-xr-x root/root",
+	unitFile:                      "-rw-r--r-- root/root",
+	filepath.Dir(packageConfig):   "drwxr-xr-x root/root",
+	packageConfig:                 "-rw-r----- root/otelcol-tokenpulse",
+	packageOptions:                "-rw-r----- root/otelcol-tokenpulse",
+	packageState:                  "drwxr-x--- otelcol-tokenpulse/otelcol-tokenpulse",
+	"/usr/share/bash-completion/completions/tokenpulse":    "-rw-r--r-- root/root",
+	"/usr/share/zsh/vendor-completions/_tokenpulse":        "-rw-r--r-- root/root",
+	"/usr/share/fish/vendor_completions.d/tokenpulse.fish": "-rw-r--r-- root/root",
+	"/usr/share/doc/otelcol-tokenpulse":                    "drwxr-xr-x root/root",
+	"/usr/share/doc/otelcol-tokenpulse/copyright":          "-rw-r--r-- root/root",
+	"/usr/share/doc/otelcol-tokenpulse/notices.txt":        "-rw-r--r-- root/root",
 }
 
 func TestPackage_HasTheSameFilesAsDebAndRPM(t *testing.T) {
@@ -251,9 +254,18 @@ func TestPackage_HasTheSameFilesAsDebAndRPM(t *testing.T) {
 		}
 		return found
 	}
-	require.Equal(t, packagedFiles, files(output(t, testenv.Program(t, "dpkg-deb"), "--contents", debIn(t, "packages"))))
+	expected := maps.Clone(packagedFiles)
+	pages := t.TempDir()
+	collector.Run(t, collector.Built(t, "tokenpulse"), "man", pages)
+	written, err := os.ReadDir(pages)
+	require.NoError(t, err)
+	for _, page := range written {
+		expected["/usr/share/man/man1/"+page.Name()+".gz"] = "-rw-r--r-- root/root"
+	}
+	require.Contains(t, expected, "/usr/share/man/man1/tokenpulse-report.1.gz")
+	require.Equal(t, expected, files(output(t, testenv.Program(t, "dpkg-deb"), "--contents", debIn(t, "packages"))))
 	format := `[%{FILEMODES:perms} %{FILEUSERNAME}/%{FILEGROUPNAME} %{FILENAMES}\n]`
-	require.Equal(t, packagedFiles, files(output(t, testenv.Program(t, "rpm"), "--query", "--package", "--queryformat", format, rpmIn(t, "packages"))))
+	require.Equal(t, expected, files(output(t, testenv.Program(t, "rpm"), "--query", "--package", "--queryformat", format, rpmIn(t, "packages"))))
 }
 
 func TestPackage_RPMInstallsAndErasesInAnotherRoot(t *testing.T) {

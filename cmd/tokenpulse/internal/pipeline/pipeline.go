@@ -90,16 +90,30 @@ func New(ctx context.Context, set Settings) (*Pipeline, error) {
 	if err != nil {
 		return nil, err
 	}
+	if set.Latency.Join || set.Latency.RollUp {
+		p.whole = newWholeTraces(func(traces ptrace.Traces) error { return p.processor.ConsumeTraces(ctx, traces) })
+	}
 	return p, p.processor.Start(ctx, noHost{})
 }
 
-// Consume counts the requests of a batch, whose spans it changes.
+// Consume counts the requests of a batch, whose spans it changes and keeps. If token_latency needs whole traces, they
+// count when their trace ends, at the latest with Close.
 func (p *Pipeline) Consume(ctx context.Context, traces ptrace.Traces) error {
+	if p.whole != nil {
+		return p.whole.add(traces)
+	}
 	return p.processor.ConsumeTraces(ctx, traces)
 }
 
-// Close ends the pipeline.
-func (p *Pipeline) Close(ctx context.Context) error { return p.processor.Shutdown(ctx) }
+// Close counts the requests that wait for further spans of their traces, and ends the pipeline.
+func (p *Pipeline) Close(ctx context.Context) error {
+	if p.whole != nil {
+		if err := p.whole.flush(); err != nil {
+			return err
+		}
+	}
+	return p.processor.Shutdown(ctx)
+}
 
 // Forgotten returns the number of requests that were forgotten at the limit of deduplication, so that a repeated one
 // counts again.

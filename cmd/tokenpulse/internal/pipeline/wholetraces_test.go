@@ -5,10 +5,17 @@ package pipeline
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.uber.org/zap"
+
+	"github.com/tokenpulse/tokenpulse/internal/keeper"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
+	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/processor/tokenlatencyprocessor"
 )
 
 // batchOf returns a batch of one service with a span of each trace.
@@ -64,4 +71,39 @@ func TestWholeTraces_SpansOfSeveralBatchesComeInOne(t *testing.T) {
 func TestWholeTraces_AtTheLimitTheTraceThatWaitsLongestEnds(t *testing.T) {
 	ends, _ := ended(t, 4, batchOf("client", 1, 2), batchOf("engine", 1), batchOf("client", 3, 4))
 	require.Equal(t, []byte{2, 1, 3, 4}, ends)
+}
+
+// A client's span in one batch gets the queue of its engine's span in another one.
+func TestPipeline_JoinsSpansOfSeveralBatches(t *testing.T) {
+	begin := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+	spanOf := func(id, parent byte, kind ptrace.SpanKind, attributes map[string]any) ptrace.Traces {
+		traces := ptrace.NewTraces()
+		span := traces.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty()
+		span.SetTraceID([16]byte{1})
+		span.SetSpanID([8]byte{id})
+		span.SetParentSpanID([8]byte{parent})
+		span.SetKind(kind)
+		span.SetName("llm_request")
+		span.SetStartTimestamp(pcommon.NewTimestampFromTime(begin))
+		span.SetEndTimestamp(pcommon.NewTimestampFromTime(begin.Add(time.Second)))
+		require.NoError(t, span.Attributes().FromRaw(attributes))
+		return traces
+	}
+	client := spanOf(1, 0, ptrace.SpanKindClient, map[string]any{
+		"gen_ai.operation.name": "chat", "gen_ai.request.model": "m", "gen_ai.response.time_to_first_chunk": 0.4, "gen_ai.usage.output_tokens": 10,
+	})
+	engine := spanOf(2, 1, ptrace.SpanKindServer, map[string]any{
+		"gen_ai.latency.time_in_queue": 0.125, "gen_ai.latency.time_to_first_token": 0.3, "gen_ai.latency.e2e": 0.9, "gen_ai.usage.completion_tokens": 10,
+	})
+	latency := tokenlatencyprocessor.NewFactory().CreateDefaultConfig().(*tokenlatencyprocessor.Config)
+	latency.Join = true
+	sli, queues := keeper.NewDefaultConfig(), map[string]float64{}
+	p, err := New(t.Context(), Settings{Latency: latency, SLI: &sli, Logger: zap.NewNop(), Watch: func(r *series.Contribution, _ ptrace.Span, _ pcommon.Map) {
+		queues[r.Vantage], _ = r.Value(numbers.QueueDuration)
+	}})
+	require.NoError(t, err)
+	require.NoError(t, p.Consume(t.Context(), client))
+	require.NoError(t, p.Consume(t.Context(), engine))
+	require.NoError(t, p.Close(t.Context()))
+	require.Equal(t, map[string]float64{"client": 0.125, "engine": 0.125}, queues)
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -182,7 +183,7 @@ func TestReport_RejectsHistogramsThatCannotBeTrue(t *testing.T) {
 func table(t *testing.T, r *Report) string {
 	t.Helper()
 	var out bytes.Buffer
-	require.NoError(t, r.WriteTable(&out))
+	require.NoError(t, r.WriteTable(&out, 0))
 	return out.String()
 }
 
@@ -191,7 +192,7 @@ func TestTable_ShowsTheNumbers(t *testing.T) {
 	out := table(t, r)
 	for _, expected := range []string{
 		"3 requests in 1 file, 2026-11-01T12:00:00Z to 2026-11-01T12:00:10Z (10s)\n",
-		"MODEL  VANTAGE  REQUESTS  SUCCESS  ERROR",
+		"MODEL  VANTAGE  REQUESTS  SUCCESS  ERROR  INPUT TOKENS",
 		"MODEL  VANTAGE  LATENCY   N  p50",
 		"a      client   TTFT      2",
 		"MODEL  VANTAGE  SLO   GOOD  BAD  NOT ELIGIBLE  ATTAINED  OBJECTIVE  MET  GOOD/S",
@@ -214,6 +215,25 @@ func TestTable_KeepsColumnsBelowLongNames(t *testing.T) {
 	out := table(t, reportOf(t, keeper.NewDefaultConfig(), spans(request{model: long, arrivals: []int64{1000, 2000}}, three[1])))
 	require.Contains(t, out, fmt.Sprintf("%-80s  VANTAGE", "MODEL"))
 	require.Contains(t, out, long+"  client")
+}
+
+// On a narrow terminal, names lose their middle: those that begin alike still differ.
+func TestTable_CutsNamesToTheWidthOfTheTerminal(t *testing.T) {
+	long := strings.Repeat("n", 78)
+	r := reportOf(t, keeper.NewDefaultConfig(), spans(request{model: long + "-1", arrivals: []int64{1000, 2000}},
+		request{model: long + "-2", at: time.Second, arrivals: []int64{1000, 2000}}))
+	var out bytes.Buffer
+	require.NoError(t, r.WriteTable(&out, 100))
+	require.Contains(t, out.String(), "…")
+	require.Contains(t, out.String(), "n-1  client")
+	require.Contains(t, out.String(), "n-2  client")
+	for line := range strings.Lines(out.String()) {
+		require.LessOrEqual(t, utf8.RuneCountInString(line), 101, line)
+	}
+	// Numbers are never cut.
+	out.Reset()
+	require.NoError(t, r.WriteTable(&out, 20))
+	require.Contains(t, out.String(), "nnnnnn…nnn-1  client   TTFT      1  1ms")
 }
 
 func TestTable_AnEmptyReportSaysSo(t *testing.T) {

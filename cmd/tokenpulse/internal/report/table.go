@@ -14,6 +14,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/terminal"
 	"github.com/tokenpulse/tokenpulse/internal/names"
@@ -36,9 +37,10 @@ var latencies = [...]struct {
 	{"duration", numbers.RequestDuration},
 }
 
-// WriteTable writes a report as tables for a terminal.
-func (r *Report) WriteTable(out io.Writer) error {
-	w := &writer{out: out}
+// WriteTable writes a report as tables of at most so many columns, as far as that is possible by shorter names. 0 means no
+// limit.
+func (r *Report) WriteTable(out io.Writer, width int) error {
+	w := &writer{out: out, width: width, names: len(r.used())}
 	w.summary(r)
 	w.requests(r)
 	w.latencies(r)
@@ -50,8 +52,10 @@ func (r *Report) WriteTable(out io.Writer) error {
 
 // writer writes tables, and keeps the first error.
 type writer struct {
-	out io.Writer
-	err error
+	out   io.Writer
+	width int
+	names int // columns of names, which are the first ones
+	err   error
 }
 
 func (w *writer) line(format string, args ...any) {
@@ -60,17 +64,54 @@ func (w *writer) line(format string, args ...any) {
 	}
 }
 
-// table writes rows below a header, and nothing without rows. The columns before `left` are text.
+// gap is the space between columns.
+const gap = 2
+
+// table writes rows below a header, and nothing without rows.
 func (w *writer) table(header []string, rows [][]string) {
 	if len(rows) == 0 || w.err != nil {
 		return
 	}
-	t := tabwriter.NewWriter(w.out, 0, 0, 2, ' ', 0)
+	rows = slices.Insert(rows, 0, header)
+	w.fit(rows)
+	t := tabwriter.NewWriter(w.out, 0, 0, gap, ' ', 0)
 	fmt.Fprintln(t)
-	for _, row := range slices.Insert(rows, 0, header) {
+	for _, row := range rows {
 		fmt.Fprintln(t, strings.Join(row, "\t"))
 	}
 	w.err = t.Flush()
+}
+
+// minName is the shortest width that a column of names is cut to.
+const minName = 12
+
+// fit cuts names, the longest ones first, until the rows fit.
+func (w *writer) fit(rows [][]string) {
+	if w.width == 0 {
+		return
+	}
+	total, widths := -gap, make([]int, len(rows[0]))
+	for i := range widths {
+		for _, row := range rows {
+			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
+		}
+		total += widths[i] + gap
+	}
+	for ; total > w.width; total-- {
+		i := 0
+		for other := range w.names {
+			if widths[other] > widths[i] {
+				i = other
+			}
+		}
+		if w.names == 0 || widths[i] <= minName {
+			return
+		}
+		widths[i]--
+		for _, row := range rows {
+			row[i] = terminal.Cut(row[i], widths[i])
+		}
+	}
 }
 
 func (w *writer) summary(r *Report) {
@@ -86,11 +127,14 @@ func (w *writer) summary(r *Report) {
 }
 
 func (w *writer) requests(r *Report) {
+	outcomes := slices.DeleteFunc(slices.Clone(series.OutcomeNames[:]), func(name string) bool {
+		return !slices.ContainsFunc(r.Groups, func(g Group) bool { return g.Outcomes[name].Requests > 0 })
+	})
 	var rows [][]string
 	for i := range r.Groups {
 		g := &r.Groups[i]
 		row := append(r.cells(g), strconv.FormatUint(g.Requests(), 10))
-		for _, name := range series.OutcomeNames {
+		for _, name := range outcomes {
 			row = append(row, count(float64(g.Outcomes[name].Requests)))
 		}
 		row = append(row, count(g.Tokens[names.TokensInput]), count(g.Tokens[names.TokensOutput]), r.perSecond(float64(g.Requests())),
@@ -98,7 +142,7 @@ func (w *writer) requests(r *Report) {
 		rows = append(rows, row)
 	}
 	header := append(r.titles(), "REQUESTS")
-	for _, name := range series.OutcomeNames {
+	for _, name := range outcomes {
 		header = append(header, strings.ToUpper(name))
 	}
 	w.table(append(header, "INPUT TOKENS", "OUTPUT TOKENS", "REQUESTS/S", "TOKENS/S"), rows)

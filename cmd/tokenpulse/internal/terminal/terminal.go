@@ -4,8 +4,12 @@
 package terminal
 
 import (
+	"io"
 	"math"
+	"os"
 	"strconv"
+
+	"golang.org/x/term"
 )
 
 // Duration formats a duration with three significant digits, in the fitting unit. NaN is
@@ -36,4 +40,27 @@ func Name(label string) string {
 		return "-"
 	}
 	return Printable(label)
+}
+
+// Cut cuts the middle out of a text that is longer than width runes, so that names which begin alike stay different.
+func Cut(text string, width int) string {
+	runes := []rune(text)
+	if len(runes) <= width {
+		return text
+	}
+	head := width / 2
+	return string(runes[:head]) + "…" + string(runes[len(runes)-(width-head-1):])
+}
+
+// Width returns the number of columns of a terminal, or 0 if the output is none.
+func Width(out io.Writer) int {
+	file, ok := out.(*os.File)
+	if !ok {
+		return 0
+	}
+	width, _, err := term.GetSize(int(file.Fd())) //nolint:gosec // a descriptor fits
+	if err != nil {
+		return 0
+	}
+	return width
 }

@@ -1,0 +1,167 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package files reads the requests of files of any kind as spans.
+package files
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync/atomic"
+
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/openfile"
+	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/recording"
+	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/spanfile"
+	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/streamspan"
+)
+
+// Options of Read.
+type Options struct {
+	// Strict means that a damaged message is an error.
+	Strict bool
+	// Damaged is called with the first damaged messages of each file.
+	Damaged func(error)
+	// Bytes counts what was read of the files, before decompression. It may be nil.
+	Bytes *atomic.Int64
+}
+
+// maxDamaged is the number of damaged messages of a file that Options.Damaged is called with. Further ones are counted.
+const maxDamaged = 5
+
+// Result counts what was read.
+type Result struct {
+	Files, Damaged int
+	// Skipped are messages of metrics, logs or profiles.
+	Skipped int
+	// Notes are what the tools that recorded the streams do not say, a sentence each.
+	Notes []string
+	// Partial means that the context was cancelled before the end.
+	Partial bool
+}
+
+// ahead is the number of batches that are decoded before they are consumed.
+const ahead = 4
+
+// Read calls consume with the spans of files, one batch after the other. Meanwhile, it decodes the next ones. If ctx is
+// cancelled, it returns what it read so far without an error.
+func Read(ctx context.Context, paths []string, o Options, consume func(ptrace.Traces) error) (Result, error) {
+	r := &reader{options: o, batches: make(chan ptrace.Traces, ahead), stop: make(chan struct{})}
+	read := make(chan error, 1)
+	go func() {
+		defer close(r.batches)
+		read <- r.read(ctx, paths)
+	}()
+	var failed error
+	for traces := range r.batches {
+		if failed == nil {
+			if failed = consume(traces); failed != nil {
+				close(r.stop)
+			}
+		}
+	}
+	err := <-read
+	if failed != nil {
+		return r.result, failed
+	}
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		r.result.Partial, err = true, nil
+	}
+	return r.result, err
+}
+
+// Size returns the number of bytes of files, or -1 if it is unknown.
+func Size(paths []string) (size int64) {
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil || !info.Mode().IsRegular() {
+			return -1
+		}
+		size += info.Size()
+	}
+	return size
+}
+
+type reader struct {
+	options Options
+	batches chan ptrace.Traces
+	stop    chan struct{} // closed if consume failed
+	result  Result
+}
+
+// errStopped ends the reading after consume failed.
+var errStopped = errors.New("consume failed")
+
+func (r *reader) read(ctx context.Context, paths []string) error {
+	for _, path := range paths {
+		r.result.Files++
+		if err := r.readFile(ctx, path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *reader) readFile(ctx context.Context, path string) error {
+	file, err := openfile.Open(ctx, path, r.options.Bytes)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	beginning, _ := file.Peek(recording.DetectBytes) // an error returns with the next read
+	if kind, ok := recording.Detect(beginning); ok {
+		return r.readRecording(ctx, file, kind)
+	}
+	counts, err := spanfile.Read(ctx, file, spanfile.Sink{Traces: r.deliver, Damaged: r.damaged(ctx)})
+	r.result.Skipped += counts.Other
+	return err
+}
+
+// readRecording reads a file of recorded streams, and makes spans of them.
+func (r *reader) readRecording(ctx context.Context, file *openfile.File, kind recording.Kind) error {
+	for _, gap := range kind.Gaps() {
+		if note := fmt.Sprintf("%s: %s; %s", kind, gap.Missing, gap.Effect); !slices.Contains(r.result.Notes, note) {
+			r.result.Notes = append(r.result.Notes, note)
+		}
+	}
+	damaged := r.damaged(ctx)
+	scanner := recording.Scanner{Damaged: func(err error) error { return damaged(fmt.Errorf("%s: %w", file.Name(), err)) }}
+	batches := streamspan.Batches{Service: cmp.Or(kind.Client(), "recorded"), Yield: r.deliver}
+	err := scanner.Scan(ctx, file, kind, batches.Add)
+	if err == nil || ctx.Err() != nil {
+		err = errors.Join(err, batches.Flush())
+	}
+	return err
+}
+
+func (r *reader) deliver(traces ptrace.Traces) error {
+	select {
+	case r.batches <- traces:
+		return nil
+	case <-r.stop:
+		return errStopped
+	}
+}
+
+// damaged returns what takes the damaged messages of a file.
+func (r *reader) damaged(ctx context.Context) func(error) error {
+	shown := 0
+	return func(err error) error {
+		switch {
+		case ctx.Err() != nil: // which cut the message
+			return ctx.Err()
+		case r.options.Strict:
+			return fmt.Errorf("%w; without --strict, damaged messages are left out and counted", err)
+		case shown < maxDamaged:
+			r.options.Damaged(err)
+		}
+		shown++
+		r.result.Damaged++
+		return nil
+	}
+}
