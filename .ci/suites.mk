@@ -173,12 +173,12 @@ suite-capacity simulate-capacity: ## Simulate 200 engines with a known limit, an
 
 .PHONY: suite-fuzz
 suite-fuzz: ## Run each fuzz target for FUZZTIME (default 20s, about 15 minutes in total)
-	@set -e; for package in $$(go list ./...); do \
-		for target in $$(go test -list='^Fuzz' $$package | grep ^Fuzz || true); do \
+	@set -e; for module in . cmd/tokenpulse; do for package in $$(go list -C $$module ./...); do \
+		for target in $$(go test -C $$module -list='^Fuzz' $$package | grep ^Fuzz || true); do \
 			echo "$$package $$target"; \
-			go test -run='^$$' -fuzz="^$$target\$$" -fuzztime=$(or $(FUZZTIME),20s) -fuzzminimizetime=10x $$package; \
+			go test -C $$module -run='^$$' -fuzz="^$$target\$$" -fuzztime=$(or $(FUZZTIME),20s) -fuzzminimizetime=10x $$package; \
 		done; \
-	done
+	done; done
 
 # A Collector with our components and spanmetrics, all on one release. Its components need the builder of
 # the same version.

@@ -24,7 +24,7 @@ func Error(name string, prefix []byte, expected string) error {
 // Of returns what a file that begins with prefix looks like, and how to get one that can be
 // read, or "".
 func Of(prefix []byte) (looks, remedy string) {
-	for _, k := range binary {
+	for _, k := range magics {
 		if bytes.HasPrefix(prefix, []byte(k.begin)) {
 			return k.looks, k.remedy
 		}
@@ -64,7 +64,7 @@ func of(patterns []pattern, text []byte, otherwise string) (looks, remedy string
 
 type magic struct{ begin, looks, remedy string }
 
-var binary = []magic{
+var magics = []magic{
 	{"PAR1", "a Parquet file", ""},
 	{"ARROW1", "an Arrow file", ""},
 	{"Obj\x01", "an Avro file", ""},

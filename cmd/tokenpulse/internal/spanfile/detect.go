@@ -121,12 +121,15 @@ func isJSON(text []byte) bool {
 	if text[0] == '{' {
 		key := firstKey(text)
 		begins := func(with []byte) bool { return bytes.HasPrefix(with, key) } // the text may end within the key
-		return begins(keyOfSpans) || slices.ContainsFunc(keysOfOthers, begins) || bytes.HasPrefix(text, []byte("{}"))
+		if begins(keyOfSpans) || slices.ContainsFunc(keysOfOthers, begins) || bytes.HasPrefix(text, []byte("{}")) {
+			return true
+		}
 	}
 	if _, next, ok := bytes.Cut(text, []byte("\n")); ok {
 		return bytes.HasPrefix(next, beginOfSpans)
 	}
-	return text[0] != '[' && !slices.ContainsFunc(keysOfASpan, func(key []byte) bool { return !bytes.Contains(text, key) })
+	missing := func(key []byte) bool { return !bytes.Contains(text, key) }
+	return text[0] != '{' && text[0] != '[' && !slices.ContainsFunc(keysOfASpan, missing)
 }
 
 // firstKey returns the first key of an object with its quotes, as far as text has it.

@@ -28,6 +28,7 @@ type jsonReader struct {
 	open  []byte  // lines of a document that has not ended
 	scan  scanner // of the document
 	first int     // line of the document
+	lost  bool    // the lines are of a damaged document
 }
 
 func (r *reader) readJSON() error {
@@ -39,7 +40,7 @@ func (r *reader) readJSON() error {
 		}
 		switch {
 		case err == nil:
-			err = j.line(bytes.TrimSpace(line))
+			err = j.line(line)
 		case errors.Is(err, errTooLarge):
 			j.first = j.lines.number
 			err = j.drop(errTooLarge)
@@ -58,12 +59,18 @@ func (r *reader) readJSON() error {
 }
 
 // line reads a line. Most lines are one document with spans, which needs no search for its
-// end. The decoder ignores what follows a document.
+// end. The decoder ignores what follows a document, which must not be another one.
 func (j *jsonReader) line(line []byte) error {
 	if j.lines.number == 1 {
 		line = bytes.TrimPrefix(line, byteOrderMark)
 	}
-	if len(j.open) == 0 && bytes.HasPrefix(line, beginOfSpans) && !bytes.Contains(line, []byte("}{")) {
+	if j.lost && line[0] != '{' {
+		return nil
+	}
+	j.lost = false
+	line = bytes.TrimSpace(line)
+	rest, ok := bytes.CutPrefix(line, beginOfSpans)
+	if ok && len(j.open) == 0 && !bytes.Contains(rest, keyOfSpans) {
 		if traces, err := decodeJSON(line); err == nil {
 			return j.message(traces)
 		}
@@ -93,7 +100,6 @@ func (j *jsonReader) parts(line []byte) error {
 			if err := j.drop(damage); err != nil {
 				return err
 			}
-			// The last document of the line may be whole.
 			rest = nil
 			if last := bytes.LastIndex(line, beginOfSpans); last > 0 {
 				rest = line[last:]
@@ -115,7 +121,7 @@ func (j *jsonReader) take(line []byte) (document, rest []byte, damage error) {
 	}
 	end := j.scan.end(line)
 	switch {
-	case j.scan.inString && end < 0: // a string has no line breaks
+	case end < 0 && (j.scan.inString || bytes.LastIndex(line, beginOfSpans) > 0): // a string has no line breaks
 		return nil, nil, errIncomplete
 	case len(j.open)+len(line) > j.limit:
 		return nil, nil, errTooLarge
@@ -131,8 +137,9 @@ func (j *jsonReader) take(line []byte) (document, rest []byte, damage error) {
 	return document, bytes.TrimSpace(line[end:]), nil
 }
 
-// drop reports the document as damaged.
+// drop reports the document as damaged, once for all its lines.
 func (j *jsonReader) drop(damage error) error {
+	j.lost = len(j.open) > 0
 	j.open = j.open[:0]
 	return j.damaged(fmt.Sprintf(":%d", j.first), damage)
 }
