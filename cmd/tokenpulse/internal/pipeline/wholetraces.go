@@ -43,7 +43,7 @@ func (w *wholeTraces) add(batch ptrace.Traces) error {
 				id := span.TraceID()
 				trace := w.touch(id)
 				if _, ok := into[id]; !ok {
-					into[id] = trace.section(resource, scope)
+					into[id] = Section(trace.spans, resource, scope)
 				}
 				span.MoveTo(into[id].AppendEmpty())
 				trace.count++
@@ -87,9 +87,9 @@ func (w *wholeTraces) end(element *list.Element) error {
 	return w.deliver(trace.spans)
 }
 
-// section returns the spans of a trace with a resource and a scope.
-func (t *wholeTrace) section(resource ptrace.ResourceSpans, scope ptrace.ScopeSpans) ptrace.SpanSlice {
-	r := t.spans.ResourceSpans().AppendEmpty()
+// Section adds room for spans with a resource and a scope to a batch.
+func Section(batch ptrace.Traces, resource ptrace.ResourceSpans, scope ptrace.ScopeSpans) ptrace.SpanSlice {
+	r := batch.ResourceSpans().AppendEmpty()
 	resource.Resource().CopyTo(r.Resource())
 	r.SetSchemaUrl(resource.SchemaUrl())
 	s := r.ScopeSpans().AppendEmpty()
