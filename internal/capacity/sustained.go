@@ -32,6 +32,14 @@ func (r *sustained) add(start time.Time, s offer) {
 	s.Unsized = min(s.Unsized, s.requests())
 	r.limit.seen(&s)
 	load := r.limit.offered(&s)
+	r.averages.add(start, &load)
+	if s.Good+s.Bad > 0 && r.seen() >= longTime {
+		r.limit.learn(r, start, &s)
+	}
+}
+
+// add adds the load of a slot.
+func (r *averages) add(start time.Time, load *Load) {
 	gap := 0.0
 	if r.end.IsZero() {
 		r.start = start
@@ -39,11 +47,8 @@ func (r *sustained) add(start time.Time, s offer) {
 		gap = max(0, start.Sub(r.end).Seconds())
 	}
 	r.end = start.Add(Slot)
-	average(&r.short, &load, gap, Slot.Seconds(), shortTime.Seconds())
-	average(&r.long, &load, gap, Slot.Seconds(), longTime.Seconds())
-	if s.Good+s.Bad > 0 && r.seen() >= longTime {
-		r.limit.learn(r, start, &s)
-	}
+	average(&r.short, load, gap, Slot.Seconds(), shortTime.Seconds())
+	average(&r.long, load, gap, Slot.Seconds(), longTime.Seconds())
 }
 
 // seen is how long the averages have seen the replica. Before that, its load is unknown: after a restart of the Collector in the middle of an
@@ -60,12 +65,20 @@ func average(a, load *Load, gap, length, over float64) {
 // index returns the sustained load as one number: requests per second of the mean size. Of the kinds, it takes the least, so that what
 // only one kind explains never raises the limit of another.
 func (r *averages) index(mean Load) float64 {
-	x := math.Inf(1)
-	unseen := math.Exp(-r.seen().Seconds() / longTime.Seconds())
+	x, load := math.Inf(1), r.sustained()
 	for k, m := range mean {
 		if m > 0 {
-			x = min(x, r.short[k]/m, r.long[k]/(1-unseen)/m)
+			x = min(x, load[k]/m)
 		}
 	}
 	return x
+}
+
+// sustained returns the smaller one of the averages over shortTime and longTime, for each kind.
+func (r *averages) sustained() (load Load) {
+	unseen := math.Exp(-r.seen().Seconds() / longTime.Seconds())
+	for k := range load {
+		load[k] = min(r.short[k], r.long[k]/(1-unseen))
+	}
+	return load
 }
