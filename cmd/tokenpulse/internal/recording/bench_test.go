@@ -330,13 +330,30 @@ func TestScan_ErrorNamesRequestAndField(t *testing.T) {
 	}
 }
 
-func TestScan_LargeRequestEndsIt(t *testing.T) {
-	var text bytes.Buffer
-	text.WriteString(`[{"start_time":1,"end_time":2},{"start_time":1,"end_time":2,"response":"`)
-	text.Write(bytes.Repeat([]byte("x"), maxRequestBytes+1<<20))
-	text.WriteString(`"}]`)
-	_, err := Read(t.Context(), &text)
-	require.ErrorContains(t, err, "request 2: too large: more than 64 MiB")
+// A request or a run may have as many bytes as the limit says, however many there are.
+func TestScan_BoundsEachRequest(t *testing.T) {
+	run, request := maxRunBytes, maxRequestBytes
+	defer func() { maxRunBytes, maxRequestBytes = run, request }()
+	maxRunBytes, maxRequestBytes = 256<<10, 256<<10
+	text := func(size int) string { return `"` + strings.Repeat("x", size) + `"` }
+	for name, file := range map[string]struct {
+		before, unit, between, after string
+		where                        string
+	}{
+		"inference-perf": {"[", `{"start_time":1,"end_time":2,"response":%s}`, ",", "]", "request 11"},
+		"guidellm":       {`{"benchmarks":[{"requests":{"successful":[`, `{"start_time":1,"output":%s}`, ",", "]}}]}", "successful request 11"},
+		"vLLM":           {"", `{"model_id":"m","num_prompts":1,"ttfts":[0.1],"generated_texts":[%s]}`, "\n", "", "run 11: generated_texts"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			within := strings.Repeat(fmt.Sprintf(file.unit, text(100<<10))+file.between, 10)
+			streams, err := Read(t.Context(), strings.NewReader(file.before+within+fmt.Sprintf(file.unit, text(1))+file.after))
+			require.NoError(t, err)
+			require.Len(t, streams, 11)
+			_, err = Read(t.Context(), strings.NewReader(file.before+within+fmt.Sprintf(file.unit, text(600<<10))+file.after))
+			require.ErrorContains(t, err, file.where)
+			require.ErrorIs(t, err, errTooLarge)
+		})
+	}
 }
 
 func TestScan_EndsWithContextAndConsumer(t *testing.T) {
@@ -407,6 +424,19 @@ func TestDetect(t *testing.T) {
 			require.Equal(t, test.kind, k)
 			require.Equal(t, test.kind != 0, ok)
 		})
+	}
+}
+
+func TestEvents_BoundResources(t *testing.T) {
+	before := maxResources
+	defer func() { maxResources = before }()
+	maxResources = 3
+	r := newEvents()
+	for i := range 20 {
+		_, err := r.read(fmt.Appendf(nil, `{"event":"start","stream_id":"%d","time_unix_nano":"1","resource":{"host.name":"%[1]d"}}`, i))
+		require.NoError(t, err)
+		require.LessOrEqual(t, len(r.resources), 3)
+		require.Equal(t, fmt.Sprint(i), r.byID[fmt.Sprint(i)].Resource.Attributes["host.name"])
 	}
 }
 

@@ -18,8 +18,8 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
-// maxRunBytes bounds one run of benchRuns, whose numbers are held at once.
-const maxRunBytes = 1 << 30
+// maxRunBytes bounds one run of benchRuns, whose numbers are held at once. It is a variable for tests.
+var maxRunBytes int64 = 1 << 30
 
 // benchRun is the result of one run of `vllm bench serve` or SGLang's bench_serving: a JSON object with a list for each
 // number of the requests. Several runs may follow each other.

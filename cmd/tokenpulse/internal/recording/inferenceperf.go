@@ -14,8 +14,9 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
-// maxRequestBytes bounds a request, prompt and answer included, in a document that is read request by request.
-const maxRequestBytes = 64 << 20
+// maxRequestBytes bounds a request, prompt and answer included, in a document that is read request by request. It is a
+// variable for tests.
+var maxRequestBytes int64 = 64 << 20
 
 var inferencePerfGaps = []Gap{
 	{"which chunks are reasoning", "time to first output token is time to first token"},
