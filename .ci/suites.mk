@@ -97,6 +97,11 @@ suite-keda: build ## Let KEDA's scaler and its fallback read what the Collector 
 	go test -C e2e/keda -count=1 -v ./... $(ARGS)
 	cd e2e/keda && go mod tidy -diff && $(LINT) run ./... # after the build, which takes longer than its timeout
 
+.PHONY: suite-slotools
+suite-slotools: $(COMMAND) ## Let Sloth and OpenSLO read what tokenpulse slos writes, and promtool run the rules; needs prometheus, and 3 minutes for the first build
+	go test -C e2e/slotools -count=1 -v ./... $(ARGS)
+	cd e2e/slotools && go mod tidy -diff && $(LINT) run ./... # after the build, which takes longer than its timeout
+
 # Lighthouse rates a page by simulating a slow computer.
 LIGHTHOUSE := e2e/lighthouse/node_modules/.package-lock.json
 

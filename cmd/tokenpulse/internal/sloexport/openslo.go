@@ -53,8 +53,11 @@ type openSLOObjective struct {
 	Target      float64 `yaml:"target"`
 }
 
-// maxOpenSLODescription limits a description, in characters.
-const maxOpenSLODescription = 1050
+// Limits of texts, in characters.
+const (
+	maxOpenSLODescription = 1050
+	maxOpenSLODisplayName = 63
+)
 
 // writeOpenSLO writes an SLO for each budget. OpenSLO knows no grouping: the counts are those of all series.
 func writeOpenSLO(e *Export, budgets []budget, c counter) error {
@@ -68,7 +71,7 @@ func writeOpenSLO(e *Export, budgets []budget, c counter) error {
 		objects = append(objects, object{
 			APIVersion: "openslo/v1",
 			Kind:       "SLO",
-			Metadata:   metadata{Name: name, DisplayName: b.SLO},
+			Metadata:   metadata{Name: name, DisplayName: cut(b.SLO, maxOpenSLODisplayName)},
 			Spec: openSLOSpec{
 				Description: cut(b.description, maxOpenSLODescription),
 				Service:     service,
