@@ -25,7 +25,7 @@ FILE is a configuration of the Collector, or has the lists slos of token_latency
 of token_sli at its top level. If several sections of a configuration have such settings, add
 # and the name of one: collector.yaml#chat.`,
 		Example: `  tokenpulse slos collector.yaml --to prometheus -o rules.yaml
-  tokenpulse slos slos.yaml --to sloth | sloth generate -i /dev/stdin`,
+  tokenpulse slos collector.yaml#chat --to sloth -o sloth.yaml && sloth generate -i sloth.yaml`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			settings, err := config.Load(command.Context(), args[0])
