@@ -1,6 +1,8 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
+import {answer, report} from './report';
+
 // The shapes of /api/v1, as openapi.yaml has them. null means unknown, never zero.
 
 export type Maybe = number | null;
@@ -157,8 +159,12 @@ export class ApiError extends Error {
 
 export const apiURL = (path: string, query?: URLSearchParams) => `api/v1/${path}${query && query.size ? `?${query}` : ''}`;
 
-/** Reads JSON from the API. A connection that fails throws a TypeError, as fetch does. */
+/** Reads JSON from the API, or the report. A connection that fails throws a TypeError, as fetch does. */
 export async function read<T>(path: string, query?: URLSearchParams, signal?: AbortSignal, method: 'GET' | 'POST' = 'GET'): Promise<T> {
+  if (report) {
+    const found = answer(path, query);
+    return found === undefined ? Promise.reject(new ApiError(404, 'The report does not have this selection', 'open it without filters')) : found as T;
+  }
   const response = await fetch(apiURL(path, query), signal ? {method, signal} : {method});
   if (response.ok) return await response.json() as T;
   const text = await response.text();

@@ -5,12 +5,20 @@ import {fill, h} from './dom';
 
 export interface Option { value: string; name: string }
 
-/** Returns buttons of which one is pressed. */
-export function segments(label: string, options: Option[], current: () => string, choose: (value: string) => void): {element: HTMLElement; update: () => void} {
+/** Returns buttons of which one is pressed. Values that are not offered are hidden, and so are all if only one is. */
+export function segments(label: string, options: Option[], current: () => string, choose: (value: string) => void, offered?: (value: string) => boolean): {element: HTMLElement; update: () => void} {
   const buttons = options.map(({value, name}) => h('button', {type: 'button', 'data-value': value, onclick: () => choose(value)}, name));
-  const update = () => buttons.forEach(button => { button.ariaPressed = String(button.dataset.value === current()); });
-  update();
-  return {element: h('div', {class: 'segments', role: 'group', 'aria-label': label}, ...buttons), update};
+  const element = h('div', {class: 'segments', role: 'group', 'aria-label': label}, ...buttons);
+  const update = () => {
+    for (const button of buttons) {
+      const {value = ''} = button.dataset;
+      button.ariaPressed = String(value === current());
+      button.hidden = offered?.(value) === false;
+    }
+    element.hidden = buttons.filter(({hidden}) => !hidden).length < 2;
+  };
+  buttons.forEach(button => { button.ariaPressed = String(button.dataset.value === current()); });
+  return {element, update};
 }
 
 /** Returns a labelled select. Options are replaced only if they differ. */

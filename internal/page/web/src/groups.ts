@@ -17,7 +17,7 @@ export const defaultSplit = ({split_by: usual}: Meta): string => usual;
 export const splitBy = (view: View, meta: Meta): string => view.get('by') || defaultSplit(meta);
 
 /** Returns the parameters of the API that choose the groups. */
-export const split = (view: View, meta: Meta, groups: number) => ({by: splitBy(view, meta), rank: view.get('rank'), groups: String(groups)});
+export const split = (view: View, meta: Meta, groups: number, by = splitBy(view, meta), rank = view.get('rank')) => ({by, rank, groups: String(groups)});
 
 /** Returns the groups of an answer, and last those that it leaves out, together. */
 export const withOthers = <G extends {value: string}>(answer: {groups: G[]; others: G | null}): G[] =>

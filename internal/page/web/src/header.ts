@@ -4,13 +4,14 @@
 import type {Meta, Now} from './api';
 import {type Option, segments, select} from './controls';
 import {fill, h, setText} from './dom';
-import {defaultSplit, groupings, splitBy} from './groups';
+import {defaultSplit, groupings, maxGroups, split, splitBy} from './groups';
 import {icon} from './icons';
 import {severalVantages, sum, vantageName} from './sections/vantages';
 import type {State} from './live';
+import {offers, report} from './report';
 import {dimensionName, valueName} from './terms';
 import {theme, toggleTheme, onTheme} from './theme';
-import {span, time} from './units';
+import {dates, span, time} from './units';
 import type {View} from './view';
 
 const parts = [['now', 'Now'], ['trends', 'Over time'], ['heatmap', 'ITL'], ['phases', 'Phases'], ['load', 'Load'], ['prompts', 'Prompts'], ['slowest', 'Slowest'], ['compare', 'Compare']] as const;
@@ -21,7 +22,7 @@ const maxSelects = 6; // with the split, they fill a row of a laptop's screen
 export class Header {
   private status = h('span', {class: 'status', role: 'status'});
   private statusText = h('span', {}, 'Connecting');
-  private range = segments('Range', ['5m', '1h', '24h', '7d'].map(value => ({value, name: value})), () => this.view.range, value => this.view.set({range: value === '5m' ? '' : value}));
+  private range = segments('Range', ['5m', '1h', '24h', '7d'].map(value => ({value, name: value})), () => this.view.range, value => this.view.set({range: value === '5m' ? '' : value}), () => report === null);
   /** Ends a page that stands still. */
   private resume = h('button', {type: 'button', class: 'button', onclick: () => this.view.set({end: ''})}, 'Go live');
   private themeButton = h('button', {type: 'button', class: 'button icon', onclick: toggleTheme});
@@ -39,7 +40,7 @@ export class Header {
   private clear = h('button', {type: 'button', class: 'button clear', onclick: () => this.view.clearFilters()}, 'Clear filters');
 
   constructor(element: HTMLElement, private filters: HTMLElement, private view: View) {
-    const brand = h('h1', {class: 'brand'}, icon('pulse'), h('a', {class: 'brand', href: './'}, 'tokenpulse'));
+    const brand = h('h1', {class: 'brand'}, icon('pulse'), h('a', {class: 'brand', href: report ? '?' : './'}, 'tokenpulse'));
     fill(element, h('div', {class: 'bar'}, brand, this.status, this.nav, h('span', {class: 'grow'}), this.resume, this.range.element, this.themeButton));
     this.filters.append(this.toggle);
     this.state('connecting', null);
@@ -50,9 +51,10 @@ export class Header {
   /** Shows the state of the connection or, of a page that stands still, the range of its numbers. */
   state(state: State, last: Now | null): void {
     this.status.dataset.state = state;
-    const end = this.view.end;
-    this.resume.hidden = end === null;
-    const text = {connecting: 'Connecting', live: end === null ? 'Live' : last === null ? 'Loading' : span(last.from, last.to), offline: last === null ? 'Not connected' : `Disconnected since ${time(last.time)}`}[state];
+    const {end, ended} = this.view;
+    this.resume.hidden = end === null || report !== null;
+    const range = ({requests, from, to}: Now) => (report === null ? span(from, to) : Object.values(requests).some(n => n > 0) ? dates(from, to) : '');
+    const text = {connecting: 'Connecting', live: !ended ? 'Live' : last === null ? 'Loading' : range(last), offline: last === null ? 'Not connected' : `Disconnected since ${time(last.time)}`}[state];
     if (!this.statusText.isConnected) fill(this.status, icon('dot'), this.statusText);
     setText(this.statusText, text);
     this.status.title = end === null ? '' : `${this.view.range} until ${time(end)}, in whole slots of the history`;
@@ -75,20 +77,25 @@ export class Header {
       ...[...new Set([...values, ...chosen])].map(value => ({value, name: name(value)})),
     ];
     const by: Option[] = [];
-    const offered = groupings(meta);
+    const filters = groupings(meta).map(({name, values}) => ({name, values: values.filter(value => this.view.offersFilter(name, value))}));
+    const offered = report ? filters.filter(({name, values}) => values.length > 1 || this.view.filter(name).length > 0) : filters;
     const useful = this.mostUseful(offered, splitBy(this.view, meta));
     for (const {name, values} of offered) {
       const chosen = this.view.filter(name);
       const several = name === 'vantage' && severalVantages(meta);
       this.select(name, dimensionName(name), value => this.view.setFilter(name, value === all ? null : value)).update(several
-        ? options([...values.filter(Boolean), sum], chosen, 'Outermost', vantageName)
+        ? options([...values.filter(Boolean), ...this.view.offersFilter(name, sum) ? [sum] : []], chosen, 'Outermost', vantageName)
         : options(values, chosen, 'All', name === 'vantage' ? vantageName : valueName), current(chosen));
       this.mark(name, 'set', chosen.length > 0);
       this.mark(name, 'rare', !useful.has(name));
-      if (name === defaultSplit(meta)) by.unshift({value: '', name: dimensionName(name)});
-      else by.push({value: name, name: dimensionName(name)});
     }
-    this.select('by', 'split by', value => this.view.set({by: value})).update(by, this.view.get('by'));
+    for (const {name} of groupings(meta)) {
+      if (name === defaultSplit(meta)) by.unshift({value: '', name: dimensionName(name)});
+      else if (offers('trends', this.view.query(split(this.view, meta, maxGroups, name)))) by.push({value: name, name: dimensionName(name)});
+    }
+    const choice = this.select('by', 'split by', value => this.view.set({by: value}));
+    choice.update(by, this.view.get('by'));
+    choice.element.hidden = by.length < 2;
     const active = [...this.selects.values()].filter(({element}) => element.classList.contains('set')).length;
     setText(this.toggle, active > 0 ? `Filters (${active})` : 'Filters');
     this.rest.hidden = useful.size === offered.length;

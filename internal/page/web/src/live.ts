@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import {type Now, apiURL, read} from './api';
+import {report} from './report';
 
 export type State = 'connecting' | 'live' | 'offline';
 
@@ -28,6 +29,8 @@ export class Live {
     this.open();
   }
 
+  private get ended(): boolean { return report !== null || this.query.has('end'); }
+
   /** Ends the connection, and returns the number of the next one. */
   private stop(): number {
     this.source?.close();
@@ -37,7 +40,7 @@ export class Live {
 
   private open(): void {
     const generation = this.stop();
-    if (this.query.has('end')) {
+    if (this.ended) {
       void this.poll(generation);
       return;
     }
@@ -74,7 +77,7 @@ export class Live {
       this.become('offline');
     }
     clearTimeout(this.timer);
-    if (this.state === 'live' && this.query.has('end')) return;
+    if (this.state === 'live' && this.ended) return;
     this.timer = window.setTimeout(() => this.open(), retryAfter);
   }
 

@@ -6,6 +6,7 @@ import {fill, h, setText} from './dom';
 import {Colors} from './groups';
 import {Header} from './header';
 import {Live, type State} from './live';
+import {report} from './report';
 import {Refresher, type Section, notice, pace} from './section';
 import {CompareSection} from './sections/compare';
 import {emptyPage} from './sections/empty';
@@ -18,7 +19,7 @@ import {requestPage} from './sections/request';
 import {SlowestSection} from './sections/slowest';
 import {TrendsSection} from './sections/trends';
 import {formulas} from './terms';
-import {count, span, time} from './units';
+import {count, span, standAt, time} from './units';
 import {View} from './view';
 
 const element = (id: string) => {
@@ -32,6 +33,7 @@ class Page {
   private header = new Header(element('header'), element('filters'), this.view);
   private content = element('content');
   private banner = h('div', {role: 'alert'});
+  private notes = reportNotes();
   private doubts = h('div', {id: 'doubts', role: 'status'});
   private doubted = '';
   private nomatch = h('div', {class: 'nomatch'});
@@ -47,7 +49,7 @@ class Page {
     new SlowestSection(this.view, () => this.known), new CompareSection(this.view, () => this.known, this.colors),
   ];
   private live = new Live(now => this.tick(now), (state, before) => this.connection(state, before));
-  private refresher = new Refresher(() => (this.mode === 'numbers' ? this.sections : []), () => (this.view.end === null ? pace(this.view.range) : Infinity), () => this.live.state !== 'offline');
+  private refresher = new Refresher(() => (this.mode === 'numbers' ? this.sections : []), () => (this.view.ended ? Infinity : pace(this.view.range)), () => this.live.state !== 'offline');
 
   constructor() { this.view.onChange(() => this.changed()); }
 
@@ -56,7 +58,7 @@ class Page {
       setTimeout(() => void this.start(), 2000);
       return;
     }
-    setInterval(() => void this.loadMeta(), 30_000);
+    if (!report) setInterval(() => void this.loadMeta(), 30_000);
     this.live.connect(this.view.query());
   }
 
@@ -76,6 +78,7 @@ class Page {
     }
     const another = this.meta !== null && this.meta.split_by !== meta.split_by;
     this.meta = meta;
+    if (report) standAt(meta.time);
     if (another) this.refresher.refresh();
     this.header.update(meta);
     this.footer(meta);
@@ -92,8 +95,8 @@ class Page {
     this.mode = mode;
     this.header.numbers(mode === 'numbers');
     scrollTo(0, 0);
-    if (mode === 'empty') fill(this.content, this.banner, this.doubts, emptyPage(this.known.endpoints));
-    else if (mode === 'numbers') fill(this.content, this.banner, this.doubts, this.nomatch, ...this.sections.map(section => section.element), formulas());
+    if (mode === 'empty') fill(this.content, this.banner, this.notes, this.doubts, report ? notice('No requests with a latency', 'The files have none.') : emptyPage(this.known.endpoints));
+    else if (mode === 'numbers') fill(this.content, this.banner, this.notes, this.doubts, this.nomatch, ...this.sections.map(section => section.element), formulas());
     else void this.showRequest(mode);
     this.refresher.watch();
   }
@@ -124,7 +127,7 @@ class Page {
     this.trends.thresholds(now);
     this.load.thresholds(now);
     const none = Object.values(now.requests).every(requests => requests === 0);
-    fill(this.nomatch, none && this.mode === 'numbers' && h('div', {class: 'banner'}, h('strong', {}, this.view.end === null ? `No request in the last ${this.view.range}` : `No request from ${span(now.from, now.to)}`),
+    fill(this.nomatch, none && this.mode === 'numbers' && h('div', {class: 'banner'}, h('strong', {}, this.view.ended ? `No request from ${span(now.from, now.to)}` : `No request in the last ${this.view.range}`),
       h('p', {}, this.view.filtered ? 'Clear the filters or widen the range.' : 'Widen the range, or check that traffic reaches the Collector.')));
   }
 
@@ -161,14 +164,18 @@ class Page {
 
   private footer(meta: Meta): void {
     const link = (name: string, href: string) => h('a', {href}, name);
-    const text = `${count(meta.series.held)} of ${count(meta.series.limit)} series${meta.history.coarsened ? ' · history is coarser than usual: it has reached history::max_memory_mib' : ''}`;
+    const text = report ? `${count(meta.series.held)} series` : `${count(meta.series.held)} of ${count(meta.series.limit)} series${meta.history.coarsened ? ' · history is coarser than usual: it has reached history::max_memory_mib' : ''}`;
     const footer = element('footer');
     if (!footer.firstChild) {
-      fill(footer, h('span', {}), link('Metrics', 'metrics'), link('API', 'api/v1/openapi.yaml'), link('What each number means', '#terms'), link('Licences', 'licenses.txt'), h('span', {}, `tokenpulse ${meta.version}`));
+      fill(footer, h('span', {}), ...report ? [] : [link('Metrics', 'metrics'), link('API', 'api/v1/openapi.yaml')], link('What each number means', '#terms'), report ? null : link('Licences', 'licenses.txt'), h('span', {}, `tokenpulse ${meta.version}`));
     }
     if (footer.firstElementChild) setText(footer.firstElementChild, text);
   }
 }
+
+/** Says what the numbers of a report leave out. */
+const reportNotes = (): HTMLElement | null => (!report || !report.partial && report.notes.length === 0 ? null : h('div', {id: 'notes', class: 'banner doubts'},
+  h('strong', {}, report.partial ? 'Part of the files: reading was interrupted' : 'Notes'), h('ul', {}, ...report.notes.map(note => h('li', {}, `${sentence(note)}.`)))));
 
 const sentence = (text: string) => text.charAt(0).toUpperCase() + text.slice(1).replaceAll('`', '');
 

@@ -84,17 +84,32 @@ export function percent(share: Maybe): string {
 /** Formats a share that is a setting: as short as possible. */
 export const roundPercent = (share: number): string => `${Number((share * 100).toPrecision(3))}%`;
 
+const full = new Intl.DateTimeFormat('en-GB', {day: 'numeric', month: 'short', year: 'numeric', hour: '2-digit', minute: '2-digit', second: '2-digit'});
 const clock = new Intl.DateTimeFormat('en-GB', {hour: '2-digit', minute: '2-digit', second: '2-digit'});
 const day = new Intl.DateTimeFormat('en-GB', {weekday: 'short', hour: '2-digit', minute: '2-digit', second: '2-digit'});
 
-/** Formats a Unix time in seconds as local time, with the weekday if it is not of today. */
+let present = (): Date => new Date();
+
+/** Makes a Unix time in seconds the present. */
+export function standAt(unix: number): void { present = () => new Date(unix * 1000); }
+
+const week = 6 * 86_400_000; // ms; after it, weekdays come again
+
+/** Formats a Unix time in seconds as local time, with the weekday if it is not of today, and with the date if it is older. */
 export function time(unix: number): string {
-  const date = new Date(unix * 1000);
-  return (date.toDateString() === new Date().toDateString() ? clock : day).format(date);
+  const [date, now] = [new Date(unix * 1000), present()];
+  if (date.toDateString() === now.toDateString()) return clock.format(date);
+  return (now.getTime() - date.getTime() < week ? day : full).format(date);
 }
 
 /** Formats a range of Unix times in seconds, with one weekday if both are of the same day. */
 export function span(from: number, to: number): string {
   const [first, last] = [new Date(from * 1000), new Date(to * 1000)];
   return `${time(from)} to ${first.toDateString() === last.toDateString() ? clock.format(last) : time(to)}`;
+}
+
+/** Formats such a range with its dates. */
+export function dates(from: number, to: number): string {
+  const [first, last] = [new Date(from * 1000), new Date(to * 1000)];
+  return `${full.format(first)} to ${(first.toDateString() === last.toDateString() ? clock : full).format(last)}`;
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import type {Range} from './api';
+import {offers, report} from './report';
 
 const ownFilters = ['vantage', 'outcome']; // parameters of their own; dimensions share `where`
 const filters = ['where', ...ownFilters];
@@ -28,6 +29,9 @@ export class View {
   /** The end of the range in seconds since 1970, for a page that stands still; null for now. */
   get end(): number | null { return this.parameters.has('end') ? Number(this.get('end')) : null; }
 
+  /** Reports whether the page shows a range that has ended, and does not change. */
+  get ended(): boolean { return report !== null || this.end !== null; }
+
   /** Sets parameters. An empty value removes one, so that its default holds. */
   set(changes: Record<string, string>): void {
     for (const [name, value] of Object.entries(changes)) {
@@ -44,15 +48,27 @@ export class View {
   }
 
   setFilter(name: string, value: string | null): void {
-    if (ownFilters.includes(name)) {
-      this.set({[name]: value ?? ''});
-      return;
-    }
-    const others = this.parameters.getAll('where').filter(pair => !pair.startsWith(`${name}=`));
-    this.parameters.delete('where');
-    for (const pair of others) this.parameters.append('where', pair);
-    if (value !== null) this.parameters.append('where', `${name}=${value}`);
+    this.parameters = this.filteredBy(name, value);
     this.push();
+  }
+
+  /** Reports whether a filter can be set. A report has few of them. */
+  offersFilter(name: string, value: string): boolean { return report === null || offers('now', this.query({}, '', this.filteredBy(name, value))); }
+
+  /** Returns the parameters with another filter. A report has answers to one filter at a time, in the split that fits it. */
+  private filteredBy(name: string, value: string | null): URLSearchParams {
+    const parameters = new URLSearchParams(this.parameters);
+    if (report) for (const other of [...filters, 'by']) parameters.delete(other);
+    if (ownFilters.includes(name)) {
+      parameters.delete(name);
+      if (value) parameters.set(name, value);
+      return parameters;
+    }
+    const others = parameters.getAll('where').filter(pair => !pair.startsWith(`${name}=`));
+    parameters.delete('where');
+    for (const pair of others) parameters.append('where', pair);
+    if (value !== null) parameters.append('where', `${name}=${value}`);
+    return parameters;
   }
 
   get filtered(): boolean { return filters.some(name => this.parameters.has(name)); }
@@ -63,13 +79,15 @@ export class View {
   }
 
   /** Returns the filters as parameters of the API, with further parameters, and without the filter on a grouping. */
-  query(more: Record<string, string | string[]> = {}, free = ''): URLSearchParams {
+  query(more: Record<string, string | string[]> = {}, free = '', parameters = this.parameters): URLSearchParams {
     const query = new URLSearchParams();
     for (const name of filters) {
-      for (const value of this.parameters.getAll(name)) if (name !== free && !(name === 'where' && value.startsWith(`${free}=`))) query.append(name, value);
+      for (const value of parameters.getAll(name)) if (name !== free && !(name === 'where' && value.startsWith(`${free}=`))) query.append(name, value);
     }
-    query.set('range', this.range);
-    if (this.end !== null) query.set('end', this.get('end'));
+    if (report === null) {
+      query.set('range', this.range);
+      if (this.end !== null) query.set('end', this.get('end'));
+    }
     for (const [name, value] of Object.entries(more)) {
       for (const one of Array.isArray(value) ? value : [value]) if (one !== '' || Array.isArray(value)) query.append(name, one);
     }
@@ -88,7 +106,7 @@ export class View {
     const parameters = new URLSearchParams(this.parameters);
     if (value === '') parameters.delete(name);
     else parameters.set(name, value);
-    return parameters.size ? `?${parameters}` : './';
+    return parameters.size || report ? `?${parameters}` : './';
   }
 
   private push(): void {

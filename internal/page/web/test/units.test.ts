@@ -4,8 +4,9 @@
 // @ts-nocheck: Node.js has no types here
 import assert from 'node:assert/strict';
 import test from 'node:test';
+import './document';
 import {pace as refresh} from '../src/section';
-import {amount, count, duration, pace, percent, roundBelow, roundDuration, roundPercent, span} from '../src/units';
+import {amount, count, dates, duration, pace, percent, roundBelow, roundDuration, roundPercent, span, standAt} from '../src/units';
 
 const cases = (name, format, rows) => test(name, () => rows.forEach(([value, text]) => assert.equal(format(value), text)));
 
@@ -21,5 +22,13 @@ cases('rates', amount, [[0.0314, '0.0314'], [8.54, '8.54'], [99.96, '100'], [259
 cases('shares near one keep the digits that matter', percent, [[1, '100%'], [0, '0%'], [0.93, '93.0%'], [0.9993, '99.93%'], [0.999999, '99.999%'], [-0.12, '−12.0%'], [0.0004, '0.0400%']]);
 cases('budgets are short', roundPercent, [[1 - 0.99, '1%'], [1 - 0.999, '0.1%'], [0.25, '25%']]);
 const at = (date, hour) => new Date(2026, 0, date, hour).getTime() / 1000;
-cases('a range names its days', ([from, to]) => span(from, to), [[[at(3, 8), at(3, 10)], 'Sat 08:00:00 to 10:00:00'], [[at(3, 22), at(4, 2)], 'Sat 22:00:00 to Sun 02:00:00']]);
+const since = ([from, to]) => span(from, to);
+cases('a range before the last six days names its dates', since, [[[at(3, 8), at(3, 10)], '3 Jan 2026, 08:00:00 to 10:00:00'], [[at(3, 22), at(4, 2)], '3 Jan 2026, 22:00:00 to 4 Jan 2026, 02:00:00']]);
+cases('a range that stands still names its dates', ([from, to]) => dates(from, to), [[[at(3, 8), at(3, 10)], '3 Jan 2026, 08:00:00 to 10:00:00'], [[at(3, 22), at(4, 2)], '3 Jan 2026, 22:00:00 to 4 Jan 2026, 02:00:00']]);
+test('a range of the last six days names its days, of other days than the present', () => {
+  standAt(at(8, 12));
+  assert.equal(since([at(3, 13), at(3, 14)]), 'Sat 13:00:00 to 14:00:00');
+  assert.equal(since([at(3, 22), at(4, 2)]), 'Sat 22:00:00 to Sun 02:00:00');
+  assert.equal(since([at(8, 1), at(8, 2)]), '01:00:00 to 02:00:00');
+});
 cases('long ranges load again less often', refresh, [['5m', 5000], ['90s', 5000], ['1h', 15_000], ['24h', 60_000], ['7d', 60_000], ['1d12h', 60_000]]);

@@ -85,12 +85,15 @@ export function axis(more: uPlot.Axis): uPlot.Axis {
 
 const two = (value: number) => String(value).padStart(2, '0');
 
-/** Returns the axis of local time: hours and minutes, with seconds if ticks are close. */
+const day = new Intl.DateTimeFormat('en-GB', {day: 'numeric', month: 'short'});
+
+/** Returns the axis of local time: hours and minutes, with seconds if ticks are close, or days if they are far apart. */
 export function timeAxis(): uPlot.Axis {
   return axis({
     size: 24, space: 70, grid: {show: false},
     values: (_, ticks, __, ___, step) => ticks.map(tick => {
       const date = new Date(tick * 1000);
+      if (step >= 86_400) return day.format(date);
       return `${two(date.getHours())}:${two(date.getMinutes())}${step < 60 ? `:${two(date.getSeconds())}` : ''}`;
     }),
   });

@@ -7,6 +7,7 @@ import {LineChart, type Line} from '../charts/lines';
 import {select} from '../controls';
 import {fill, h, pause, setText, swatch} from '../dom';
 import {type Colors, defaultSplit, groupings} from '../groups';
+import {offers, report} from '../report';
 import {type Section, frame, notice} from '../section';
 import {dimensionName, isolated, short, termLink, valueName, valueOf} from '../terms';
 import {count, roundDuration, missing, percent} from '../units';
@@ -29,7 +30,15 @@ export class CompareSection implements Section {
 
   private get by(): string { return this.view.get('compare') || defaultSplit(this.meta()); }
 
-  private get values(): string[] { return groupings(this.meta()).find(({name}) => name === this.by)?.values ?? []; }
+  private get values(): string[] { return this.offered.find(({name}) => name === this.by)?.values ?? []; }
+
+  /** Dimensions with the values that can be compared. A report has few of them. */
+  private get offered(): {name: string; values: string[]}[] {
+    const all = groupings(this.meta()).map(({name, values}) => ({name, values: values.filter(value => offers('distributions', this.question(name, [value])))}));
+    return report ? all.filter(({values}) => values.length > 1) : all;
+  }
+
+  private question(by: string, value: string[]): URLSearchParams { return this.view.query({by, value, cdf: 'true'}, by); }
 
   private get pair(): [string, string] {
     const {values} = this;
@@ -39,20 +48,22 @@ export class CompareSection implements Section {
 
   async load(signal: AbortSignal): Promise<void> {
     const [a, b] = this.pair;
-    this.dimension.update(groupings(this.meta()).map(({name}) => ({value: name, name: dimensionName(name)})), this.by);
+    this.dimension.update(this.offered.map(({name}) => ({value: name, name: dimensionName(name)})), this.by);
     this.sides.forEach((side, i) => side.update(this.values.map(value => ({value, name: valueName(value)})), (i === 0 ? a : b)));
     const two = this.values.length > 1;
-    if (!two) fill(this.hint, notice(`Only one value of ${dimensionName(this.by)} so far`, 'Choose another dimension, or send requests with a second value.'));
+    if (!two) fill(this.hint, report ? notice('Nothing to compare', 'The requests of the files share one value of each dimension.')
+      : notice(`Only one value of ${dimensionName(this.by)} so far`, 'Choose another dimension, or send requests with a second value.'));
     for (const card of [...this.cards, this.verdict]) card.element.hidden = !two;
     if (!two) return;
-    await this.verdict.load(this.by, [a, b], signal);
-    const answer = await read<Distributions>('distributions', this.view.query({by: this.by, value: [a, b], cdf: 'true'}, this.by), signal);
+    if (report) this.verdict.element.hidden = true; // a Collector compares
+    else await this.verdict.load(this.by, [a, b], signal);
+    const answer = await read<Distributions>('distributions', this.question(this.by, [a, b]), signal);
     const find = (value: string) => answer.groups.find(group => group.value === value);
     const absent = [a, b].filter(value => !find(value)).map(value => isolated(valueName(value)));
     const filtered = groupings(this.meta()).filter(({name}) => name !== this.by && this.view.filter(name).length > 0).map(({name}) => dimensionName(name));
     fill(this.hint,
       this.view.filter(this.by).length > 0 && h('p', {class: 'caption'}, `The filter on ${dimensionName(this.by)} does not apply to this comparison.`),
-      absent.length > 0 && notice(`No request of ${absent.join(' or ')} in the last ${this.view.range}${filtered.length > 0 ? ` with the filters on ${filtered.join(', ')}` : ''}`, 'Widen the range, clear the filters, or compare others.'));
+      absent.length > 0 && notice(`No request of ${absent.join(' or ')} in ${this.view.ended ? 'this range' : `the last ${this.view.range}`}${filtered.length > 0 ? ` with the filters on ${filtered.join(', ')}` : ''}`, 'Widen the range, clear the filters, or compare others.'));
     for (const card of this.cards) {
       card.update([a, b], [find(a), find(b)], this.colors.pair(a, b));
       await pause();

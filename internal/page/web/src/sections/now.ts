@@ -6,6 +6,7 @@ import {sparkline} from '../charts/sparkline';
 import {type Child, fill, h, setText} from '../dom';
 import {icon} from '../icons';
 import {againstBudget, againstThresholds, byLevel, type Limited, slosOn, unlimited, verdict} from '../levels';
+import {report} from '../report';
 import {type Section, frame} from '../section';
 import {dimensionName, long, reason, rule, short, type Term, valueName, valueOf} from '../terms';
 import {Engines} from './engines';
@@ -18,11 +19,11 @@ const headlines = ['time_to_first_token', 'time_per_output_token'] as const;
 
 /** The tiles: latencies, rates, load, what could not be measured, and one card for each SLO. */
 export class NowSection implements Section {
-  private headlines = headlines.map(indicator => headline(indicator, ref => this.only(ref)));
+  private headlines = headlines.map(indicator => headline(indicator, this.view));
   private tiles = {
     requests: tile('Requests', '/s'),
     tokens: tile('Output tokens', '/s'),
-    flight: tile('In flight', 'mean', 'Mean number of requests in flight over the last minute, by Little\'s law'),
+    flight: tile('In flight', 'mean', 'Mean number of requests in flight over the time of the rates, by Little\'s law'),
     open: tile('Open streams', '', 'Streams that have begun, and neither ended nor expired, of the token_stream and token_tap receivers in this Collector. Filters on dimensions and vantage apply, that on outcome does not'),
     stalls: tile('Stalls', '', 'Gaps between chunks longer than stall_threshold'),
     failed: tile('Failed', '', 'Share of requests that failed or have no end. Client mistakes, such as a wrong API key, are not eligible for SLOs'),
@@ -34,7 +35,7 @@ export class NowSection implements Section {
   private engines = new Engines();
   private silent = new SilentStreams(this.view);
   private worst: Worst | null = null;
-  readonly element = frame('now', 'Now', 'Rates of the last minute, or of a range that has ended; all else over the selected range.', [],
+  readonly element = frame('now', report ? 'Summary' : 'Now', report ? 'Of all requests in the files.' : 'Rates of the last minute, or of a range that has ended; all else over the selected range.', [],
     this.vantages.element, h('dl', {class: 'tiles'}, ...this.headlines.map(({element}) => element), ...Object.values(this.tiles).map(({element}) => element)), this.engines.element, this.silent.element, this.slos);
 
   constructor(private view: View) {}
@@ -56,11 +57,9 @@ export class NowSection implements Section {
     }
   }
 
-  private only({by, value}: Standout): void { this.view.setFilter(by, value); }
-
   /** Reserves the room of the cards before their numbers arrive. */
   reserve({slos, engines_total: engines}: Meta): void {
-    if (this.view.end === null) this.engines.reserve(engines);
+    if (!this.view.ended) this.engines.reserve(engines);
     if (this.cards.size === 0) this.updateSLOs(slos.map(slo => ({...slo, vantage: '', good: 0, bad: 0, not_eligible: 0, judged: null, attainment: null, burn_rates: [], budget_remaining: null, budget_window_seconds: slo.window_seconds})));
   }
 
@@ -103,27 +102,26 @@ export class NowSection implements Section {
 
   private updateSLOs(slos: SLONow[], shown = ''): void {
     if (slos.map(({slo}) => slo).join('\n') !== [...this.cards.keys()].join('\n') || !this.slos.firstChild) {
-      this.cards = new Map(slos.map(({slo}) => [slo, card(slo, ref => this.only(ref))]));
+      this.cards = new Map(slos.map(({slo}) => [slo, card(slo, this.view)]));
       fill(this.slos, ...[...this.cards.values()].map(({element}) => element),
-        slos.length === 0 && h('p', {class: 'card muted'}, 'No SLO yet. Add ', h('code', {}, 'slos'), ' to token_latency and ', h('code', {}, 'objectives'),
-          ' to token_sli: attainment, burn rate and error budget then appear here.'));
+        slos.length === 0 && h('p', {class: 'card muted'}, ...report ? ['No SLO. Add ', h('code', {}, '--slos'), ': attainment then appears here.']
+          : ['No SLO yet. Add ', h('code', {}, 'slos'), ' to token_latency and ', h('code', {}, 'objectives'), ' to token_sli: attainment, burn rate and error budget then appear here.']));
       this.showWorst();
     }
     for (const slo of slos) this.cards.get(slo.slo)?.update(slo, shown);
   }
 }
 
-type Only = (ref: Standout) => void;
-
 /** Returns a line that names the group that stands out. A click shows only that group. */
-function standoutLine(what: 'bad' | 'slow', only: Only): {element: HTMLElement; name: (group: Standout | undefined, value: string | undefined) => void} {
+function standoutLine(what: 'bad' | 'slow', view: View): {element: HTMLElement; name: (group: Standout | undefined, value: string | undefined) => void} {
   let current: Standout | undefined;
-  const button = h('button', {type: 'button', class: 'only', hidden: true, onclick: () => { if (current) only(current); }});
+  const button = h('button', {type: 'button', class: 'only', hidden: true, onclick: () => { if (current) view.setFilter(current.by, current.value); }});
   const element = h('p', {class: 'worst'}, button);
   return {element, name: (group, value) => {
     current = group;
     button.hidden = !group;
     if (!group) return;
+    button.disabled = !view.offersFilter(group.by, group.value);
     button.title = `Show only ${dimensionName(group.by)} ${valueName(group.value)}: ${count(group.requests)} requests, ${value ?? missing}`;
     const text = ` · ${dimensionName(group.by)}: ${percent(group.share_of_bad)} of the ${what} requests, ${percent(group.share_of_all)} of all`;
     if (button.textContent !== valueName(group.value) + text) fill(button, h('bdi', {}, valueName(group.value)), text);
@@ -131,12 +129,12 @@ function standoutLine(what: 'bad' | 'slow', only: Only): {element: HTMLElement; 
 }
 
 /** The p95 of an indicator in the colour of its threshold, and a pill with the SLO on it that does worst. */
-function headline(indicator: typeof headlines[number], only: Only) {
+function headline(indicator: typeof headlines[number], view: View) {
   const value = h('span', {}, missing);
   const relation = limit();
   const second = h('small', {class: 'second'});
   const badge = h('span', {class: 'verdict'});
-  const {element: line, name} = standoutLine('slow', only);
+  const {element: line, name} = standoutLine('slow', view);
   const element = h('div', {class: 'card tile headline', id: `headline-${indicator}`, title: long(indicator)},
     h('dt', {}, `${short(indicator)} p95`), h('dd', {class: 'value'}, value, relation.element, second), h('dd', {}, badge), h('dd', {}, line));
   return {element, name, set(now: Now): void {
@@ -177,9 +175,9 @@ function tile(name: string, unit: string, title?: string) {
     }};
 }
 
-function card(name: string, only: Only) {
+function card(name: string, view: View) {
   const facts = h('div', {class: 'facts-of-slo'});
-  const {element: line, name: standOut} = standoutLine('bad', only);
+  const {element: line, name: standOut} = standoutLine('bad', view);
   let drawn = '';
   return {element: h('div', {class: 'card slo', 'data-slo': name}, facts, line), name: standOut, update(slo: SLONow, shown: string): void {
     const key = JSON.stringify([slo, shown]);
@@ -203,9 +201,9 @@ function content(slo: SLONow, shown: string): Child[] {
     h('div', {class: 'name'}, h('span', {title: slo.slo}, slo.slo), h('span', {class: 'verdict', 'data-level': level}, icon(name), word)),
     h('dl', {},
       fact('Attainment', percent(slo.attainment), `${count(slo.good)} good, ${count(slo.bad)} bad, ${count(slo.not_eligible)} not eligible over the range, client mistakes among them`),
-      fact('Burn rate', burn?.rate == null ? missing : `${digits(burn.rate, 2)}×`, shortest.map(({window_seconds, rate}) => `${window(window_seconds)}: ${rate === null ? missing : digits(rate, 2)}×`).join('\n'), burn && window(burn.window_seconds)),
-      fact('Budget left', percent(left), slo.budget_window_seconds ? `Error budget of ${window(slo.budget_window_seconds)}` : 'No objective, no budget')),
-    h('div', {class: 'meter', 'data-level': level, 'aria-hidden': 'true'}, left !== null && bar),
+      ...report ? [] : [fact('Burn rate', burn?.rate == null ? missing : `${digits(burn.rate, 2)}×`, shortest.map(({window_seconds, rate}) => `${window(window_seconds)}: ${rate === null ? missing : digits(rate, 2)}×`).join('\n'), burn && window(burn.window_seconds)),
+      fact('Budget left', percent(left), slo.budget_window_seconds ? `Error budget of ${window(slo.budget_window_seconds)}` : 'No objective, no budget')]),
+    !report && h('div', {class: 'meter', 'data-level': level, 'aria-hidden': 'true'}, left !== null && bar),
     h('p', {class: 'rule'}, text, slo.objective !== null && ` · objective ${percent(slo.objective)}`, slo.judged !== null && ` · judges ${percent(slo.judged)}`,
       slo.vantage !== shown && ` · seen by ${slo.vantage}`),
   ];

@@ -4,6 +4,7 @@
 import {type Distributions, type Group, type Meta, type Phase, read} from '../api';
 import {fill, h, setText, swatch} from '../dom';
 import {split, withOthers} from '../groups';
+import {report} from '../report';
 import {type Section, frame, notice} from '../section';
 import {dimensionName, valueName} from '../terms';
 import {duration} from '../units';
@@ -27,7 +28,7 @@ export class PhasesSection implements Section {
     const groups = withOthers(answer).filter(group => phases.some(phase => group.indicators[phase]));
     const longest = Math.max(...groups.map(total));
     fill(this.bars, ...groups.map(group => row(group, longest)));
-    if (groups.length === 0) fill(this.bars, notice('No phases in this range', 'They come with streams that have a first token. Wait for one, or widen the range.'));
+    if (groups.length === 0) fill(this.bars, notice('No phases in this range', `They come with streams that have a first token.${report ? '' : ' Wait for one, or widen the range.'}`));
   }
 }
 

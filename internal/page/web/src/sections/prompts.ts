@@ -4,6 +4,7 @@
 import {type Prompts, type Summary, read} from '../api';
 import {LineChart, type Line, dashes} from '../charts/lines';
 import {fill, h, setText, swatch} from '../dom';
+import {report} from '../report';
 import {type Section, frame} from '../section';
 import {short, termLink, valueOf} from '../terms';
 import {count, missing, roundNumber} from '../units';
@@ -54,8 +55,8 @@ class PromptsChart {
     };
     const shown = kinds.filter(({name}) => buckets.some(bucket => bucket[name]) || lines.length === 0 && name !== 'together');
     fill(this.keys, ...shown.map(({name, color}) => h('span', {}, swatch(color), keys[name])), percentileKeys(['p50', 'p95']));
-    fill(this.nodata, lines.length === 0 && h('p', {}, `No request in this range has input tokens and a ${short(indicator)}. Metrics do not have the two as a pair: add `, h('code', {}, 'bands'), ' of ', h('code', {}, 'gen_ai.usage.input_tokens'),
-      ' to ', h('code', {}, 'dimensions'), ' of producers and exporter, or take ', h('code', {}, 'token_stream'), ' out of metrics pipelines, so that its spans count.'));
+    fill(this.nodata, lines.length === 0 && h('p', {}, `No request in this range has input tokens and a ${short(indicator)}.`, ...report ? [] : [' Metrics do not have the two as a pair: add ', h('code', {}, 'bands'), ' of ', h('code', {}, 'gen_ai.usage.input_tokens'),
+      ' to ', h('code', {}, 'dimensions'), ' of producers and exporter, or take ', h('code', {}, 'token_stream'), ' out of metrics pipelines, so that its spans count.']));
     this.chart.update(this.steps.map(({x}) => x), lines, {
       scale: '',
       describe: `${short(indicator)} by prompt length: ${buckets.map(bucket => `${length(bucket)} ${this.words(bucket)}`).join('; ')}`,

@@ -6,6 +6,7 @@ import {stripCanvas} from '../charts/strip';
 import {segments} from '../controls';
 import {fill, h} from '../dom';
 import {splitBy} from '../groups';
+import {offers} from '../report';
 import {type Section, frame, notice} from '../section';
 import {dimensionName, valueName, valueOf} from '../terms';
 import {about, count, duration, time} from '../units';
@@ -24,18 +25,20 @@ export class SlowestSection implements Section {
   private head = h('tr');
   private body = h('tbody');
   private hint = h('div');
-  private choice = segments('Rank by', ranks, () => this.view.get('slowest') || 'request_duration', value => this.view.set({slowest: value === 'request_duration' ? '' : value}));
+  private choice = segments('Rank by', ranks, () => this.view.get('slowest') || 'request_duration', value => this.view.set({slowest: value === 'request_duration' ? '' : value}), value => offers('requests', this.question(value)));
   readonly element = frame('slowest', 'Slowest requests', 'Each tick is a chunk. Before it: queue and prefill. Hatched: a stall, or the wait at the end of a request that failed or has no end.', [this.choice.element],
     h('div', {class: 'card scroll', tabindex: 0, role: 'region', 'aria-label': 'Slowest requests'}, h('table', {class: 'requests'},
       h('thead', {}, this.head), this.body), this.hint));
 
   constructor(private view: View, private meta: () => Meta) {}
 
+  private question(rank: string): URLSearchParams { return this.view.query({slowest: rank === 'request_duration' ? '' : rank, limit: String(shown)}); }
+
   async load(signal: AbortSignal): Promise<void> {
-    const {requests} = await read<Requests>('requests', this.view.query({slowest: this.view.get('slowest'), limit: String(shown)}), signal);
+    const {requests} = await read<Requests>('requests', this.question(this.view.get('slowest')), signal);
     this.choice.update();
     for (const {id, has_strip: has} of requests) {
-      if (!has || this.strips.has(id)) continue;
+      if (!has || this.strips.has(id) || !offers(`requests/${encodeURIComponent(id)}`)) continue;
       this.strips.set(id, (await read<RequestDetail>(`requests/${encodeURIComponent(id)}`, undefined, signal)).strip);
     }
     const by = splitBy(this.view, this.meta());
@@ -48,7 +51,7 @@ export class SlowestSection implements Section {
     fill(this.head, ...['Ended', 'Model', ...extra.map(dimensionName)].map(name => h('th', {scope: 'col'}, name)),
       ...['TTFT', 'TPOT', 'Duration', 'Tokens'].map(name => h('th', {scope: 'col', class: 'number'}, name)), ...['Because of', 'Chunks'].map(name => h('th', {scope: 'col'}, name)));
     fill(this.body, ...requests.map(request => this.row(request, extra, span)));
-    fill(this.hint, requests.length === 0 && notice('No request in this range', 'Send one, or widen the range or the filters.'),
+    fill(this.hint, requests.length === 0 && notice('No request in this range', this.view.ended ? 'Clear the filters.' : 'Send one, or widen the range or the filters.'),
       requests.length > 0 && this.meta().timelines.kept === false && h('p', {class: 'caption'}, `Chunks are not shown because requests carry no timelines: ${this.meta().timelines.setting.replaceAll('`', '')}.`));
   }
 
@@ -56,7 +59,7 @@ export class SlowestSection implements Section {
     const names = [request.dimensions[model] ?? Object.values(request.dimensions)[0] ?? '', ...extra.map(by => groupOf(request, by))].map(valueName);
     const small = [request.replica, request.source].filter(Boolean).join(' · ');
     return h('tr', {},
-      h('td', {}, h('a', {href: this.view.href('request', request.id), 'data-request': request.id, onclick: event => this.open(event, request.id)}, time(request.time))),
+      h('td', {}, offers(`requests/${encodeURIComponent(request.id)}`) ? h('a', {href: this.view.href('request', request.id), 'data-request': request.id, onclick: event => this.open(event, request.id)}, time(request.time)) : time(request.time)),
       ...names.map((name, i) => h('td', {class: 'model', title: name}, h('bdi', {}, name), i === 0 && h('small', {title: small}, small))),
       ...(['time_to_first_token', 'time_per_output_token', 'request_duration'] as const).map(name => {
         const estimated = request.estimated.includes(name.replace('request_', 'request.'));

@@ -6,6 +6,7 @@ import {LineChart, type YScale, dashes} from '../charts/lines';
 import {segments} from '../controls';
 import {fill, h, pause, setText, swatch} from '../dom';
 import {type Colors, maxGroups, split, splitBy, withOthers} from '../groups';
+import {offers} from '../report';
 import {type Section, frame} from '../section';
 import {dimensionName, others, short, termLink, valueName, valueOf} from '../terms';
 import {count, roundDuration, time} from '../units';
@@ -25,7 +26,7 @@ export class TrendsSection implements Section {
   private charts = indicators.map(indicator => new TrendChart(indicator, this.view, this.colors, value => this.highlight(value)));
   private shown = h('span');
   private choice = segments('Percentile', percentiles.map(value => ({value, name: value})), () => this.percentile, value => this.view.set({percentile: value === 'p95' ? '' : value}));
-  private rank = segments('Order', [{value: '', name: 'worst first'}, {value: 'requests', name: 'most requests'}], () => this.view.get('rank'), rank => this.view.set({rank}));
+  private rank = segments('Order', [{value: '', name: 'worst first'}, {value: 'requests', name: 'most requests'}], () => this.view.get('rank'), rank => this.view.set({rank}), rank => offers('trends', this.view.query(split(this.view, this.meta(), maxGroups, undefined, rank))));
   private scale = segments('Scale', [{value: '', name: 'auto'}, {value: 'linear', name: 'linear'}, {value: 'log', name: 'log'}], () => scaleOf(this.view), scale => this.view.set({scale}));
   readonly element = frame('trends', 'Over time', this.shown, [this.rank.element, this.scale.element, this.choice.element], h('div', {class: 'grid'}, ...this.charts.map(({element}) => element)));
 
@@ -133,7 +134,7 @@ class TrendChart {
       const on = () => this.onHighlight(value);
       const off = () => this.onHighlight(null);
       return h('tr', {onmouseenter: on, onmouseleave: off},
-        h('td', {}, value === others ? h('span', {}, ...name) : h('button', {type: 'button', title: `Show only ${valueName(value)}`, onfocus: on, onblur: off, onclick: () => this.only(value)}, ...name)), ...cells);
+        h('td', {}, value === others ? h('span', {}, ...name) : h('button', {type: 'button', title: `Show only ${valueName(value)}`, disabled: !this.view.offersFilter(this.trends?.by ?? '', value), onfocus: on, onblur: off, onclick: () => this.only(value)}, ...name)), ...cells);
     }));
   }
 

@@ -32,14 +32,14 @@ export class Vantages {
     const own = known.find(({vantage}) => vantage === seen.shown);
     setText(this.text, seen.sum ? `Sum over ${known.length} vantages: a request counts once for each vantage that saw it. Show one:`
       : `As seen by ${seen.shown}: ${count(own?.requests ?? 0)} requests. Also seen by:`);
-    const others = known.filter(({vantage}) => vantage !== seen.shown).map(({vantage, requests}) => [vantage, `${vantage} (${count(requests)})`] as const);
-    this.offer(seen.sum ? others : [...others, [sum, vantageName(sum)]]);
+    const others = known.filter(({vantage}) => vantage !== seen.shown && this.view.offersFilter('vantage', vantage)).map(({vantage, requests}) => [vantage, `${vantage} (${count(requests)})`] as const);
+    this.offer(seen.sum || !this.view.offersFilter('vantage', sum) ? others : [...others, [sum, vantageName(sum)]]);
   }
 
   /** Keeps the buttons while only counts change, so that they keep the focus. */
   private offer(choices: (readonly [string, string])[]): void {
     if (choices.map(([value]) => value).join() !== [...this.buttons.keys()].join()) {
-      this.buttons = new Map(choices.map(([value]) => [value, h('button', {type: 'button', class: 'button', onclick: () => this.view.set({vantage: value})})]));
+      this.buttons = new Map(choices.map(([value]) => [value, h('button', {type: 'button', class: 'button', onclick: () => this.view.setFilter('vantage', value)})]));
       fill(this.choices, ...this.buttons.values());
     }
     for (const [value, text] of choices) {
