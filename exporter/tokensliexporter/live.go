@@ -6,7 +6,6 @@ package tokensliexporter
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"sync"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/capacity"
 	"github.com/tokenpulse/tokenpulse/internal/compare"
 	"github.com/tokenpulse/tokenpulse/internal/engines"
@@ -27,7 +25,6 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/page"
 	"github.com/tokenpulse/tokenpulse/internal/series"
-	"github.com/tokenpulse/tokenpulse/internal/slo"
 	"github.com/tokenpulse/tokenpulse/internal/slowest"
 	"github.com/tokenpulse/tokenpulse/internal/spanreader"
 	"github.com/tokenpulse/tokenpulse/internal/storageclient"
@@ -162,37 +159,5 @@ func (l *live) watch(r *series.Contribution, span ptrace.Span, resource pcommon.
 	if l.slowest.Accepts(r) {
 		l.slowest.Add(r, spanreader.Timeline(span), spanreader.Facts(r.Vantage, span, resource))
 	}
-	for name, verdict := range r.Verdicts.All {
-		if verdict == slo.Bad && name != names.SLOAll && !l.thresholds.Knows(name) {
-			l.learn(span)
-			return
-		}
-	}
-}
-
-// learn reads the thresholds of the SLOs that the span breached. An SLO without one, such as
-// on the outcome, is learned, too.
-func (l *live) learn(span ptrace.Span) {
-	indicators, thresholds := list(span, names.SLOBreachedIndicator), list(span, names.SLOBreachedThreshold)
-	for i, breached := range list(span, names.SLOBreached).All() {
-		name := names.CleanLabel(breached.Str())
-		if name == "" || l.thresholds.Knows(name) {
-			continue
-		}
-		indicator, threshold := "", math.NaN()
-		if i < indicators.Len() && i < thresholds.Len() {
-			indicator = names.CleanLabel(indicators.At(i).Str())
-			if n, ok := attributes.Number(thresholds.At(i)); ok && n >= 0 {
-				threshold = n
-			}
-		}
-		l.thresholds.Set(name, indicator, threshold)
-	}
-}
-
-func list(span ptrace.Span, name string) pcommon.Slice {
-	if v, ok := span.Attributes().Get(name); ok && v.Type() == pcommon.ValueTypeSlice {
-		return v.Slice()
-	}
-	return pcommon.NewSlice()
+	l.thresholds.Learn(r, span)
 }

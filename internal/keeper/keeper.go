@@ -132,11 +132,7 @@ func New(set Settings) (*Keeper, error) {
 	if k.Engine != nil {
 		k.options.Dimensions = spanreader.NewDimensions(set.Config.Series.Dimensions, set.Config.Conventions.AttributesRead()...)
 	} else {
-		nothing := series.Selection{}
-		for _, name := range series.MetricNames() {
-			nothing[name] = false
-		}
-		k.admission = series.NewEngine(series.Options{Config: set.Config.Series, Metrics: nothing})
+		k.admission = series.NewEngine(series.Options{Config: set.Config.Series, Metrics: series.NoMetrics()})
 	}
 	if k.Engine != nil && set.Config.Selection().Has(names.StreamsOpen) {
 		receivers := set.OpenStreams

@@ -18,6 +18,9 @@ import (
 //go:embed assets
 var embedded embed.FS
 
+// Asset returns a file of the page, such as page.js.
+func Asset(name string) []byte { return files[name].content }
+
 // file is a file of the page.
 type file struct {
 	content           []byte

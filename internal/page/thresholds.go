@@ -5,10 +5,16 @@ package page
 
 import (
 	"maps"
+	"math"
 	"strings"
 	"sync"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
@@ -45,6 +51,42 @@ func (t *Thresholds) Set(slo, indicator string, value float64) {
 	if len(t.bySLO) < maxThresholds {
 		t.bySLO[strings.Clone(slo)] = threshold{strings.Clone(indicator), value}
 	}
+}
+
+// Learn reads the thresholds of the SLOs that a request breached, of its span. An SLO without one, such as on the outcome,
+// is learned, too.
+func (t *Thresholds) Learn(r *series.Contribution, span ptrace.Span) {
+	for name, verdict := range r.Verdicts.All {
+		if verdict == slo.Bad && name != names.SLOAll && !t.Knows(name) {
+			t.learn(span)
+			return
+		}
+	}
+}
+
+func (t *Thresholds) learn(span ptrace.Span) {
+	indicators, thresholds := list(span, names.SLOBreachedIndicator), list(span, names.SLOBreachedThreshold)
+	for i, breached := range list(span, names.SLOBreached).All() {
+		name := names.CleanLabel(breached.Str())
+		if name == "" || t.Knows(name) {
+			continue
+		}
+		indicator, threshold := "", math.NaN()
+		if i < indicators.Len() && i < thresholds.Len() {
+			indicator = names.CleanLabel(indicators.At(i).Str())
+			if n, ok := attributes.Number(thresholds.At(i)); ok && n >= 0 {
+				threshold = n
+			}
+		}
+		t.Set(name, indicator, threshold)
+	}
+}
+
+func list(span ptrace.Span, name string) pcommon.Slice {
+	if v, ok := span.Attributes().Get(name); ok && v.Type() == pcommon.ValueTypeSlice {
+		return v.Slice()
+	}
+	return pcommon.NewSlice()
 }
 
 func (t *Thresholds) of(slo string) (indicator *string, value number) {

@@ -36,6 +36,15 @@ var metricDefaults = func() map[string]bool {
 // MetricNames returns the names that a Selection may have, sorted.
 func MetricNames() []string { return slices.Sorted(maps.Keys(metricDefaults)) }
 
+// NoMetrics returns a selection of none.
+func NoMetrics() Selection {
+	none := Selection{}
+	for name := range metricDefaults {
+		none[name] = false
+	}
+	return none
+}
+
 // Has reports whether a metric is on.
 func (s Selection) Has(name string) bool {
 	if on, ok := s[name]; ok {

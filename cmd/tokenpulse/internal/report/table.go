@@ -206,32 +206,8 @@ func (w *writer) unmeasured(r *Report) {
 	w.table(append(r.titles(), "MISSING", "REASON", "REQUESTS"), rows)
 }
 
-// notes says what the numbers leave out.
 func (w *writer) notes(r *Report) {
-	in := &r.Input
-	notes := slices.Clone(in.Notes)
-	for _, note := range []struct {
-		n    int64
-		text string
-	}{
-		{in.Duplicates, "were read before, and count once"},
-		{in.Aggregated, "were counted by their receiver before it sampled their spans; the metrics of that receiver have them, this report does not"},
-		{in.Overflow, "are of groups beyond `max_series`, and share one group; use fewer or coarser attributes in --by"},
-		{in.Forgotten, "were forgotten at the limit `deduplication::max_spans`; raise it if the files may repeat them"},
-	} {
-		if note.n > 0 {
-			notes = append(notes, plural(note.n, "request")+" "+note.text)
-		}
-	}
-	if in.Rejected > 0 {
-		notes = append(notes, plural(in.Rejected, "number")+" of requests cannot be true, and were left out")
-	}
-	if in.Ignored > 0 {
-		notes = append(notes, plural(in.Ignored, "span")+" have no latency: they are no model calls, or no reader knows them")
-	}
-	if in.Damaged > 0 {
-		notes = append(notes, plural(in.Damaged, "damaged message")+" could not be read")
-	}
+	notes := r.Notes()
 	if len(notes) > 0 {
 		w.line("")
 	}

@@ -14,7 +14,7 @@ import {theme, toggleTheme, onTheme} from './theme';
 import {dates, span, time} from './units';
 import type {View} from './view';
 
-const parts = [['now', 'Now'], ['trends', 'Over time'], ['heatmap', 'ITL'], ['phases', 'Phases'], ['load', 'Load'], ['prompts', 'Prompts'], ['slowest', 'Slowest'], ['compare', 'Compare']] as const;
+const parts = [['now', report ? 'Summary' : 'Now'], ['trends', 'Over time'], ['heatmap', 'ITL'], ['phases', 'Phases'], ['load', 'Load'], ['prompts', 'Prompts'], ['slowest', 'Slowest'], ['compare', 'Compare']] as const;
 const all = '\u0000all'; // no label value contains it
 const maxSelects = 6; // with the split, they fill a row of a laptop's screen
 

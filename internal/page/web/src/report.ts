@@ -4,7 +4,7 @@
 import type {Distributions} from './api';
 
 /** What a file that holds the page has in place of a Collector: the answers to the questions of the page, by their addresses. */
-interface Report { partial: boolean; notes: string[]; answers: Record<string, unknown> }
+interface Report { partial: boolean; files: number; notes: string[]; answers: Record<string, unknown> }
 
 const element = document.getElementById('report');
 

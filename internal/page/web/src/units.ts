@@ -60,6 +60,9 @@ export function count(value: Maybe): string {
   return Math.abs(value) < 1e9 ? `${digits(value / 1e6)}M` : `${digits(value / 1e9)}G`;
 }
 
+/** Formats a count with all digits, and what it counts. */
+export const plural = (value: number, noun: string): string => `${value.toLocaleString('en-US')} ${noun}${value === 1 ? '' : 's'}`;
+
 /** Formats a tick of an axis of loads or lengths. */
 export function roundNumber(value: number): string {
   if (value >= 100_000) return count(value);

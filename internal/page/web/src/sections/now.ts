@@ -12,7 +12,7 @@ import {dimensionName, long, reason, rule, short, type Term, valueName, valueOf}
 import {Engines} from './engines';
 import {SilentStreams} from './silent';
 import {Vantages} from './vantages';
-import {amount, count, digits, duration, missing, percent, roundDuration, roundPercent, speed} from '../units';
+import {amount, count, digits, duration, missing, percent, plural, roundDuration, roundPercent, speed} from '../units';
 import type {View} from '../view';
 
 const headlines = ['time_to_first_token', 'time_per_output_token'] as const;
@@ -35,7 +35,8 @@ export class NowSection implements Section {
   private engines = new Engines();
   private silent = new SilentStreams(this.view);
   private worst: Worst | null = null;
-  readonly element = frame('now', report ? 'Summary' : 'Now', report ? 'Of all requests in the files.' : 'Rates of the last minute, or of a range that has ended; all else over the selected range.', [],
+  private counted = h('span');
+  readonly element = frame('now', report ? 'Summary' : 'Now', report ? this.counted : 'Rates of the last minute, or of a range that has ended; all else over the selected range.', [],
     this.vantages.element, h('dl', {class: 'tiles'}, ...this.headlines.map(({element}) => element), ...Object.values(this.tiles).map(({element}) => element)), this.engines.element, this.silent.element, this.slos);
 
   constructor(private view: View) {}
@@ -82,6 +83,7 @@ export class NowSection implements Section {
     stalls.note(now.stalls.count > 0 ? `${duration(now.stalls.seconds)} in total` : '');
     const total = Object.values(now.requests).reduce((a, b) => a + b, 0);
     const {success = 0, cancelled = 0} = now.requests;
+    if (report) setText(this.counted, `${plural(total, 'request')} in ${plural(report.files, 'file')}.`);
     const [bad, mistakes] = [total - success - cancelled, now.failed.client ?? 0].map(requests => requests / (total || 1)) as [number, number];
     failed.set(total ? percent(bad) : missing);
     failed.limit(total ? againstBudget(bad, mistakes, now) : unlimited, bad, roundPercent);
