@@ -27,10 +27,13 @@ func standardRequest(model string, arrival time.Time) *Contribution {
 	return r
 }
 
-// durations returns the requests of each standard series, with its start, by its key.
+// durations returns the requests of each standard series, with its start, by its key. One without a request yet is left out.
 func (e *Engine) durations() map[string]string {
 	all := map[string]string{}
 	e.Standard.Collect(func(s *StandardSnapshot) {
+		if len(s.Metrics) == 0 {
+			return
+		}
 		of := LabelsOf(s.Key)
 		key := "overflow"
 		if !of.Overflow {
