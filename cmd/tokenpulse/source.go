@@ -52,30 +52,36 @@ func (s *source) settings(ctx context.Context) (config.Config, error) {
 
 // read passes the spans of files through a pipeline, whose settings it completes, and shows the progress.
 func (s *source) read(command *cobra.Command, paths []string, set *pipeline.Settings) (*pipeline.Pipeline, files.Result, error) {
-	ctx, out := command.Context(), command.ErrOrStderr()
+	ctx := context.WithoutCancel(command.Context())
 	paths, err := openfile.Files(paths)
 	if err != nil {
 		return nil, files.Result{}, usageError{err}
 	}
-	set.Logger = warnings(out)
-	p, err := pipeline.New(context.WithoutCancel(ctx), *set)
+	set.Logger = warnings(command.ErrOrStderr())
+	p, err := pipeline.New(ctx, *set)
 	if err != nil {
 		return nil, files.Result{}, err
 	}
+	result, err := s.scan(command, paths, func(traces ptrace.Traces) error { return p.Consume(ctx, traces) })
+	if err != nil {
+		return nil, result, err
+	}
+	return p, result, p.Close(ctx)
+}
+
+// scan calls consume with the spans of files, and shows the progress.
+func (s *source) scan(command *cobra.Command, paths []string, consume func(ptrace.Traces) error) (files.Result, error) {
+	out := command.ErrOrStderr()
 	bar := newProgress(out, files.Size(paths))
+	defer bar.clear()
 	options := files.Options{Strict: s.strict, Bytes: bar.bytes(), Damaged: func(err error) {
 		bar.clear()
 		fmt.Fprintln(out, "tokenpulse: damaged:", err)
 	}}
-	result, err := files.Read(ctx, paths, options, func(traces ptrace.Traces) error {
+	return files.Read(command.Context(), paths, options, func(traces ptrace.Traces) error {
 		bar.show()
-		return p.Consume(context.WithoutCancel(ctx), traces)
+		return consume(traces)
 	})
-	bar.clear()
-	if err != nil {
-		return nil, result, err
-	}
-	return p, result, p.Close(context.WithoutCancel(ctx))
 }
 
 // dimensions replaces the attributes that distinguish series by those of a flag.

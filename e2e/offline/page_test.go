@@ -17,6 +17,9 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
+// spacesAtEnd are those of lines, which pages do not have.
+var spacesAtEnd = regexp.MustCompile(`(?m) +$`)
+
 // Each console block of docs/offline.md shows what its commands print. A line `...` stands for any lines. The commands run one after
 // the other in one folder, which has testdata and examples.
 func TestOfflinePage_CommandsPrintWhatItShows(t *testing.T) {
@@ -45,7 +48,7 @@ func TestOfflinePage_CommandsPrintWhatItShows(t *testing.T) {
 			command.Dir, command.Env = folder, append(os.Environ(), "PATH="+path)
 			out, _ := command.CombinedOutput() // the exit code may be a verdict
 			pattern := strings.ReplaceAll(regexp.QuoteMeta(strings.TrimRight(shown, "\n")), `\.\.\.`, `.*`)
-			require.Regexp(t, `(?s)^`+pattern+`$`, strings.TrimRight(string(out), "\n"), line)
+			require.Regexp(t, `(?s)^`+pattern+`$`, strings.TrimRight(spacesAtEnd.ReplaceAllString(string(out), ""), "\n"), line)
 		}
 	}
 }

@@ -122,17 +122,17 @@ func TestRanking_ByEachLatency(t *testing.T) {
 func TestTable_ShowsWhereTheTimeWent(t *testing.T) {
 	r := New(numbers.RequestDuration, 20, nil)
 	read(t, r, threeRequests())
-	lines := strings.Split(table(t, r), "\n")
+	lines := strings.Split(table(t, r), "\n") // no request has input tokens, so there is no such column
 	require.Equal(t, "The 3 slowest by request_duration of 3 requests", lines[0])
 	fields := strings.Fields
-	require.Equal(t, fields("START (UTC) DURATION TTFT TPOT MAX GAP INPUT OUTPUT MOST TIME STALLS OUTCOME VANTAGE MODEL TRACE SPAN REPLICA BREACHED"), fields(lines[2]))
+	require.Equal(t, fields("START (UTC) DURATION TTFT TPOT MAX GAP OUTPUT MOST TIME STALLS OUTCOME VANTAGE MODEL TRACE SPAN REPLICA BREACHED"), fields(lines[2]))
 	// The failed request waited longest after its last token: no phase explains it.
-	require.Equal(t, fields("2026-11-01 12:00:03.000 1.32s 300ms 10ms 1s - 3 - - error client m "+
+	require.Equal(t, fields("2026-11-01 12:00:03.000 1.32s 300ms 10ms 1s 3 - - error client m "+
 		"01030000000000000000000000000000 0203000000000000 - ttft"), fields(lines[3]))
-	require.Equal(t, fields("2026-11-01 12:00:01.000 1s 100ms 450ms 880ms - 3 stalls 1 (880ms) success client m "+
+	require.Equal(t, fields("2026-11-01 12:00:01.000 1s 100ms 450ms 880ms 3 stalls 1 (880ms) success client m "+
 		"01010000000000000000000000000000 0201000000000000 - -"), fields(lines[4]))
 	// Without a known queue, prefill is an estimate.
-	require.Equal(t, fields("2026-11-01 12:00:02.000 740ms 700ms 20ms 20ms - 3 ~prefill - success client m "+
+	require.Equal(t, fields("2026-11-01 12:00:02.000 740ms 700ms 20ms 20ms 3 ~prefill - success client m "+
 		"01020000000000000000000000000000 0202000000000000 10.0.0.7 ttft"), fields(lines[5]))
 }
 

@@ -6,6 +6,7 @@ package ranking
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -24,12 +25,36 @@ func (r *Ranking) WriteTable(out io.Writer) error {
 	if err := r.writeSummary(out, len(slow)); err != nil || len(slow) == 0 {
 		return err
 	}
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "\nSTART (UTC)\tDURATION\tTTFT\tTPOT\tMAX GAP\tINPUT\tOUTPUT\tMOST TIME\tSTALLS\tOUTCOME\tVANTAGE\tMODEL\tTRACE\tSPAN\tREPLICA\tBREACHED")
+	rows := [][]string{titles}
 	for _, q := range slow {
-		fmt.Fprintln(t, strings.Join(cells(q), "\t"))
+		rows = append(rows, cells(q))
+	}
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t)
+	for _, row := range withoutUnknown(rows) {
+		fmt.Fprintln(t, strings.Join(row, "\t"))
 	}
 	return t.Flush()
+}
+
+// titles are those of the columns of cells.
+var titles = []string{
+	"START (UTC)", "DURATION", "TTFT", "TPOT", "MAX GAP", "INPUT", "OUTPUT", "MOST TIME", "STALLS", "OUTCOME", "VANTAGE", "MODEL", "TRACE", "SPAN",
+	"REPLICA", "BREACHED",
+}
+
+// withoutUnknown returns the columns that are known of at least one request.
+func withoutUnknown(rows [][]string) [][]string {
+	kept := make([][]string, len(rows))
+	for column := range rows[0] {
+		if !slices.ContainsFunc(rows[1:], func(row []string) bool { return row[column] != "-" }) {
+			continue
+		}
+		for i, row := range rows {
+			kept[i] = append(kept[i], row[column])
+		}
+	}
+	return kept
 }
 
 func (r *Ranking) writeSummary(out io.Writer, shown int) error {

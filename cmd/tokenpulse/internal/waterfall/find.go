@@ -136,7 +136,7 @@ func (f *Finder) Again() *Finder {
 	return NewFinder(id)
 }
 
-// ReadOnce returns the error of a span ID in standard input, where Again is not possible.
+// ReadOnce returns the error of a span ID in a pipe, where Again is not possible.
 func (f *Finder) ReadOnce() error {
-	return fmt.Errorf("%s is the ID of a span, and standard input can be read only once; give the ID of its trace, %s", f.id.text, f.trace)
+	return fmt.Errorf("%s is the ID of a span, and standard input or a pipe can be read only once; give the ID of its trace, %s", f.id.text, f.trace)
 }

@@ -73,7 +73,7 @@ func TestFinder_SpanIDNeedsASecondLook(t *testing.T) {
 		found, err := find(t, f.Again(), batches...)
 		require.NoError(t, err)
 		require.Equal(t, []string{"s1", "find-me", "s3"}, found)
-		require.EqualError(t, f.ReadOnce(), id+" is the ID of a span, and standard input can be read only once; "+
+		require.EqualError(t, f.ReadOnce(), id+" is the ID of a span, and standard input or a pipe can be read only once; "+
 			"give the ID of its trace, 41424344450000000000000000000000")
 	}
 }
