@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -436,7 +437,7 @@ func TestEvents_BoundResources(t *testing.T) {
 		_, err := r.read(fmt.Appendf(nil, `{"event":"start","stream_id":"%d","time_unix_nano":"1","resource":{"host.name":"%[1]d"}}`, i))
 		require.NoError(t, err)
 		require.LessOrEqual(t, len(r.resources), 3)
-		require.Equal(t, fmt.Sprint(i), r.byID[fmt.Sprint(i)].Resource.Attributes["host.name"])
+		require.Equal(t, strconv.Itoa(i), r.byID[strconv.Itoa(i)].Resource.Attributes["host.name"])
 	}
 }
 
