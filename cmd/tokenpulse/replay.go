@@ -4,16 +4,15 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/openfile"
 	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/recording"
 	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/synthetic"
 	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/workload"
@@ -54,16 +53,15 @@ func (r *replay) run(command *cobra.Command, path string) error {
 	if r.speed != speedMax && r.speed != speedReal {
 		return fmt.Errorf("--speed is %q; valid values: %s, %s", r.speed, speedMax, speedReal)
 	}
-	file, err := os.Open(path) //nolint:gosec // the user names the file
+	file, err := openfile.Open(command.Context(), path, nil)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	in := bufio.NewReaderSize(file, recording.DetectBytes)
-	if prefix, _ := in.Peek(recording.DetectBytes); workload.Detect(prefix) {
-		return r.trace(command, path, in)
+	if prefix, _ := file.Peek(recording.DetectBytes); workload.Detect(prefix) {
+		return r.trace(command, path, file)
 	}
-	streams, err := recording.Read(command.Context(), in)
+	streams, err := recording.Read(command.Context(), file)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}

@@ -124,8 +124,8 @@ func (r *reader) readFile(ctx context.Context, path string) error {
 
 // readRecording reads a file of recorded streams, and makes spans of them.
 func (r *reader) readRecording(ctx context.Context, file *openfile.File, kind recording.Kind) error {
-	for _, gap := range kind.Gaps() {
-		if note := fmt.Sprintf("%s: %s; %s", kind, gap.Missing, gap.Effect); !slices.Contains(r.result.Notes, note) {
+	for _, note := range kind.Notes() {
+		if !slices.Contains(r.result.Notes, note) {
 			r.result.Notes = append(r.result.Notes, note)
 		}
 	}

@@ -26,10 +26,10 @@ import (
 type aiperf struct{}
 
 var aiperfGaps = []Gap{
-	{"tokens of each chunk", "each counts as one, so inter-token latency is that between chunks; time per output token is exact"},
+	{"the tokens of a chunk", "each counts as one, so inter-token latency is that between chunks; time per output token is exact"},
 	{"which chunks are reasoning", "the first ones are taken, as many as the tokens of reasoning: time to first output token is an estimate"},
-	{"tokens of requests that failed or were cancelled", "they have no time to first token"},
-	{"queue", "prefill is time to first token"},
+	{"tokens of failed and cancelled requests", "they have no time to first token"},
+	{"the queue", "prefill is time to first token"},
 }
 
 type aiperfRecord struct {

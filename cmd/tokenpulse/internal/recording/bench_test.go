@@ -84,11 +84,11 @@ func TestScan_VLLMBench(t *testing.T) {
 			Chunks: at(begin, 800*ms), End: &stream.End{Time: begin + int64(800*ms), Usage: usage(20, 1)},
 		},
 		{
-			ID: "vllm bench 20261101-120010 run 1 request 3", Vantage: timeline.VantageClient, Attributes: attributes, Start: begin + int64(1000*ms),
+			ID: "vllm bench 20261101-120010 run 1 request 3", Vantage: timeline.VantageClient, Attributes: attributes, Start: begin + int64(1000*ms), Arrivals: stream.Unknown,
 			End: &stream.End{Error: "429", Attributes: stream.Attributes{"error.type": "429", "http.response.status_code": int64(429)}},
 		},
 		{
-			ID: "vllm bench 20261101-120010 run 1 request 4", Vantage: timeline.VantageClient, Attributes: attributes, Start: begin + int64(1500*ms),
+			ID: "vllm bench 20261101-120010 run 1 request 4", Vantage: timeline.VantageClient, Attributes: attributes, Start: begin + int64(1500*ms), Arrivals: stream.Frames,
 			Chunks: at(begin, 1625*ms, 2125*ms),
 			End: &stream.End{
 				Error:      "aiohttp.client_exceptions.ServerDisconnectedError",

@@ -41,6 +41,8 @@ type benchFormat struct {
 	tool string
 	// noDetails is the error for a run without requests.
 	noDetails string
+	// failed is what the chunks of a failed request are.
+	failed stream.Arrivals
 	// stream completes a stream of which the times of start and end are known.
 	stream func(run *benchRun, i int, s *stream.Stream)
 }
@@ -249,6 +251,9 @@ func (run *benchRun) request(i, number int, format *benchFormat) (*stream.Stream
 		failed := *run.errors[i]
 		failed.Time = s.End.Time
 		s.End = &failed
+		if s.Arrivals = format.failed; s.End.Time == 0 && len(s.Chunks) == 0 {
+			s.Arrivals = stream.Unknown
+		}
 		return s, nil
 	}
 	s.End.Usage = &stream.Usage{}

@@ -23,8 +23,8 @@ var guidellmGaps = []Gap{
 	{"arrivals between the first token and the last", "there is no inter-token latency, stall or fluidity index; time per output token is exact. A replay spreads the chunks evenly"},
 	{"which tokens are reasoning", "there is no time to first output token"},
 	{"requests beyond --sample-requests", "the numbers are those of the sample"},
-	{"whether an incomplete request was cancelled or cut by the end of the run", "it is cancelled"},
-	{"queue", "prefill is time to first token"},
+	{"whether a client cancelled an incomplete request, or the end of the run", "it counts as cancelled"},
+	{"the queue", "prefill is time to first token"},
 }
 
 // maxYAMLBytes bounds a report in YAML, which is read whole.

@@ -20,11 +20,11 @@ var maxRequestBytes int64 = 64 << 20
 
 var inferencePerfGaps = []Gap{
 	{"which chunks are reasoning", "time to first output token is time to first token"},
-	{"tokens of each chunk, in older versions", "each counts as one, so inter-token latency is that between chunks; time per output token divides by the tokens of the answer"},
-	{"tokens as the service counts them, if it reports none", "those that the tool counts with its tokenizer"},
-	{"tokens of requests that failed", "they have no time to first token"},
-	{"times of day", "the first times are those of the machine's clock since its start, from 2026-01-01 on"},
-	{"queue", "prefill is time to first token"},
+	{"the tokens of a chunk, in older versions", "each counts as one, so inter-token latency is that between chunks; time per output token divides by the tokens of the answer"},
+	{"which tokens the service counted, if it reports none", "output tokens are those that the tool counts with its tokenizer"},
+	{"tokens of failed requests", "they have no time to first token"},
+	{"times of day", "times are those of the machine's clock since its start, from 2026-01-01 on"},
+	{"the queue", "prefill is time to first token"},
 }
 
 // lifecycle is one request of inference-perf's per_request_lifecycle_metrics.json. Its times are of a clock that does not

@@ -26,8 +26,8 @@ const (
 
 // format is what there is to know of a kind, besides its reader.
 type format struct {
-	// name is how messages call a file of this kind.
-	name string
+	// name is how messages call a file of this kind, and tool what wrote it.
+	name, tool string
 	// client is the service.name of the tool, which is the client of the requests. It is empty if the
 	// streams say who sent them.
 	client string
@@ -43,33 +43,33 @@ var formats = [kinds]format{
 		fits: func(b beginning) bool { return b.first == '{' && b.has("event") },
 	},
 	AIPerf: {
-		name: "AIPerf's profile_export.jsonl", client: "aiperf",
+		name: "AIPerf's profile_export.jsonl", tool: "AIPerf", client: "aiperf",
 		fits: func(b beginning) bool {
 			return b.first == '{' && b.has("metadata") && !b.has("metadata.guidellm_version")
 		},
 		gaps: aiperfGaps,
 	},
 	VLLMBench: {
-		name: "a result of vllm bench serve --save-detailed", client: "vllm-bench",
+		name: "a result of vllm bench serve --save-detailed", tool: "vllm bench serve", client: "vllm-bench",
 		fits: func(b beginning) bool {
 			return b.first == '{' && b.has("model_id") && (b.has("tokenizer_id") || b.has("num_prompts") || b.has("ttfts"))
 		},
 		gaps: vllmGaps,
 	},
 	SGLangBench: {
-		name: "a result of SGLang's bench_serving --output-details", client: "sglang-bench",
+		name: "a result of SGLang's bench_serving --output-details", tool: "SGLang's bench_serving", client: "sglang-bench",
 		fits: func(b beginning) bool { return b.first == '{' && b.has("backend") && b.has("dataset_name") },
 		gaps: sglangGaps,
 	},
 	GuideLLM: {
-		name: "a report of guidellm (JSON or YAML)", client: "guidellm",
+		name: "a report of guidellm (JSON or YAML)", tool: "guidellm", client: "guidellm",
 		fits: func(b beginning) bool {
 			return b.first != '[' && (b.has("benchmarks") || b.has("metadata.guidellm_version") || b.first != '{' && b.has("metadata") && b.has("args"))
 		},
 		gaps: guidellmGaps,
 	},
 	InferencePerf: {
-		name: "inference-perf's per_request_lifecycle_metrics.json", client: "inference-perf",
+		name: "inference-perf's per_request_lifecycle_metrics.json", tool: "inference-perf", client: "inference-perf",
 		fits: func(b beginning) bool { return b.first == '[' && b.has("start_time") && b.has("end_time") },
 		gaps: inferencePerfGaps,
 	},
@@ -85,9 +85,18 @@ func (k Kind) Client() string { return formats[k].client }
 // Gaps returns what files of this kind do not say, and what that means for the numbers.
 func (k Kind) Gaps() []Gap { return formats[k].gaps }
 
+// Notes returns the gaps as sentences.
+func (k Kind) Notes() []string {
+	notes := make([]string, 0, len(k.Gaps()))
+	for _, gap := range k.Gaps() {
+		notes = append(notes, formats[k].tool+" does not record "+gap.Missing+": "+gap.Effect)
+	}
+	return notes
+}
+
 // Gap is something that a tool does not record.
 type Gap struct {
-	// Missing is what the file does not say.
+	// Missing is what the tool does not record.
 	Missing string `json:"missing"`
 	// Effect is what that means for the numbers.
 	Effect string `json:"effect"`

@@ -19,7 +19,7 @@ func TestReadme_HasWhatTheToolsDoNotRecord(t *testing.T) {
 	var rows strings.Builder
 	for k := TokenEvents; k < kinds; k++ {
 		for _, gap := range k.Gaps() {
-			fmt.Fprintf(&rows, "| %s | %s | %s |\n", k.Client(), gap.Missing, gap.Effect)
+			fmt.Fprintf(&rows, "| %s | %s | %s |\n", formats[k].tool, gap.Missing, gap.Effect)
 		}
 	}
 	const file, begin, end = "../../README.md", "<!-- gaps:begin -->\n", "<!-- gaps:end -->"

@@ -14,6 +14,7 @@ import (
 var sglangBench = &benchFormat{
 	tool:      "sglang bench",
 	noDetails: "the result has no requests; run sglang.bench_serving with --output-details",
+	failed:    stream.Uncounted,
 	stream: func(run *benchRun, i int, s *stream.Stream) {
 		switch {
 		case !run.streamed():
@@ -64,11 +65,11 @@ func bundle(chunks []stream.Chunk, gaps []seconds) []stream.Chunk {
 }
 
 var sglangGaps = []Gap{
-	{"tokens of each chunk, with other backends than sglang", "each counts as one, so inter-token latency is that between chunks; time per output token divides by the tokens of the answer"},
-	{"chunks, with the backend sglang", "equal gaps that follow each other are one chunk: the tool spreads the gap before a chunk over its tokens"},
+	{"the tokens of a chunk, with other backends than sglang", "each counts as one, so inter-token latency is that between chunks; time per output token divides by the tokens of the answer"},
+	{"the chunks, with the backend sglang", "equal gaps that follow each other are one chunk: the tool spreads the gap before a chunk over its tokens"},
 	{"which chunks are reasoning", "time to first output token is time to first token"},
-	{"end of the request", "it ends with the last token"},
-	{"tokens of requests that failed", "they are unknown"},
-	{"times of requests", "all requests start at once"},
-	{"queue", "prefill is time to first token"},
+	{"the end of a request", "it ends with the last token"},
+	{"tokens and duration of failed requests", "they have none"},
+	{"when requests start", "all requests start at once"},
+	{"the queue", "prefill is time to first token"},
 }

@@ -10,14 +10,15 @@ import "github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/stream"
 var vllmBench = &benchFormat{
 	tool:      "vllm bench",
 	noDetails: "the result has no requests; run vllm bench serve with --save-detailed",
+	failed:    stream.Frames,
 	stream:    func(_ *benchRun, _ int, s *stream.Stream) { s.Arrivals = stream.Frames },
 }
 
 var vllmGaps = []Gap{
-	{"frames without a token, such as the role and the finish reason", "they count as chunks: time to first token is a lower bound, inter-token latency and stalls are estimates"},
-	{"tokens of each chunk", "each counts as one, so inter-token latency is that between chunks; time per output token divides by the tokens of the answer"},
-	{"end of the request, in older versions", "it ends with the last chunk"},
-	{"tokens of requests that failed", "they are unknown"},
-	{"time zone of the date, and start_times in older versions", "times of day may be off by hours; without start_times all requests start at once"},
-	{"queue", "prefill is time to first token"},
+	{"which frames hold no token, such as the role and the finish reason", "they count as chunks: time to first token is a lower bound, inter-token latency and stalls are estimates"},
+	{"the tokens of a chunk", "each counts as one, so inter-token latency is that between chunks; time per output token divides by the tokens of the answer"},
+	{"the end of a request, in older versions", "it ends with the last chunk"},
+	{"tokens and duration of failed requests", "they have none"},
+	{"the time zone of its date, nor start_times in older versions", "times of day may be off by hours; without start_times all requests start at once"},
+	{"the queue", "prefill is time to first token"},
 }

@@ -54,6 +54,8 @@ const (
 	Frames
 	// Ends means that only the first and the last chunk arrived when they say. Those in between are spread evenly.
 	Ends
+	// Unknown means that the stream began and how it ended, but neither when it ended nor when tokens arrived.
+	Unknown
 )
 
 // Chunk is one piece of an answer. Sequence is used only if Sequenced is true.

@@ -156,6 +156,13 @@ func TestKinds_NumbersThatAToolDoesNotKnow(t *testing.T) {
 				"unmeasured": []any{"tokens_per_chunk=not_reported"},
 			},
 		},
+		"vLLM's failed request has no duration": {
+			`{"backend":"openai","model_id":"m","num_prompts":1,"output_lens":[0],"ttfts":[0],"itls":[[]],"start_times":[7],"errors":["Service Unavailable"]}`,
+			map[string]any{
+				"outcome": "error", "http.response.status_code": int64(503), "request.duration": nil, "time_to_first_token": nil,
+				"unmeasured": []any{"time_to_first_token=no_token", "time_per_output_token=no_token"},
+			},
+		},
 		"SGLang's tokens are known": {
 			`{"backend":"sglang","dataset_name":"d","input_lens":[9],"output_lens":[5],"ttfts":[0.5],"itls":[[0.01,0.01,0.02]],"errors":[""]}`,
 			map[string]any{

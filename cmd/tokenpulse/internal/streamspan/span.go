@@ -111,7 +111,10 @@ func (b *Batches) setTimings(span ptrace.Span, s *stream.Stream, chunks []stream
 		b.line.Append(c.Time, c.Tokens, c.Channel)
 	}
 	b.encoded = b.line.AppendBinary(b.encoded[:0], s.Start)
-	observed := source.TokenStream{Vantage: s.Vantage.OrDefault(), Start: s.Start, Scheduled: s.Scheduled, Outcome: result}
+	observed := source.TokenStream{
+		Vantage: s.Vantage.OrDefault(), Start: s.Start, Scheduled: s.Scheduled, Outcome: result,
+		StartUnseen: s.Arrivals == stream.Unknown, // which leaves out the duration, for want of an end
+	}
 	observed.Write(own, b.encoded)
 	switch s.Arrivals {
 	case stream.Frames:
