@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
@@ -182,4 +184,40 @@ func TestOpen_ReadsANamedPipe(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "text", string(content))
 	require.NoError(t, file.Close())
+}
+
+// A terminal continues after Ctrl-D.
+func TestRead_EndsAtTheFirstEndOfATerminal(t *testing.T) {
+	terminal := io.MultiReader(strings.NewReader("first"))
+	again := false
+	file := New(t.Context(), "terminal", readerFunc(func(p []byte) (int, error) {
+		n, err := terminal.Read(p)
+		if errors.Is(err, io.EOF) && !again {
+			again, terminal = true, strings.NewReader("second")
+		}
+		return n, err
+	}), nil)
+	require.Equal(t, "first", string(file.Prefix()))
+	content, err := io.ReadAll(file)
+	require.NoError(t, err)
+	require.Equal(t, "first", string(content))
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (r readerFunc) Read(p []byte) (int, error) { return r(p) }
+
+// The read that stays behind must not write to memory that the caller uses again.
+func TestRead_LeavesTheBufferOfACancelledRead(t *testing.T) {
+	r, w := io.Pipe()
+	ctx, cancel := context.WithCancel(t.Context())
+	source := &interruptible{ctx: ctx, source: r}
+	time.AfterFunc(10*time.Millisecond, cancel)
+	buffer := make([]byte, 4)
+	_, err := source.Read(buffer)
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = w.Write([]byte("late"))
+	require.NoError(t, err)
+	require.Equal(t, readResult{4, nil}, <-source.results)
+	require.Equal(t, make([]byte, 4), buffer)
 }

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
@@ -209,6 +210,7 @@ func TestRead_FindsDocumentsOverSeveralLines(t *testing.T) {
 		"some over several lines":   lines[0] + "\n" + indent(" ")[1] + "\n" + lines[2],
 		"with a byte order mark":    "\ufeff" + strings.Join(lines, "\n"),
 		"with blank lines":          "\n \n" + strings.Join(lines, "\n\n\t\n") + "\n\n",
+		"after blank lines":         "\n\n\n\n\n" + strings.Join(lines, "\n"), // which could be a tag, two lengths and a tag of protobuf
 		"with white space":          lines[0] + "\n" + spaced + "\n" + lines[2],
 		"broken after an attribute": strings.ReplaceAll(strings.Join(lines, "\n"), `]}`, "]}\n"),
 	} {
@@ -242,6 +244,10 @@ func TestRead_SkipsOtherSignals(t *testing.T) {
 	got = read(t, []byte(metrics+"\n"+logs))
 	require.EqualError(t, got.err, "file: has only metrics, logs or profiles in OTLP; give the file of a file exporter in a traces pipeline")
 	require.Equal(t, Counts{Other: 2}, got.counts)
+
+	got = read(t, []byte(metrics+"\n"+spans[:18])) // the damaged message may have had spans
+	require.NoError(t, got.err)
+	require.Equal(t, Counts{Other: 1, Damaged: 1}, got.counts)
 }
 
 func TestRead_AcceptsAFileWithoutMessages(t *testing.T) {
@@ -301,11 +307,12 @@ func TestRead_StopsBetweenMessagesIfTheContextIsCancelled(t *testing.T) {
 	}
 }
 
-// The rest of a line that a cancelled read cuts is no damage.
+// The part of a message that a cancelled read cuts is no damage.
 func TestRead_StopsWithinAMessageOfAPipe(t *testing.T) {
 	line := linesWithSpans(recorded(t, "json.jsonl"))[0]
+	messages := inProtobuf(t, []string{line, line, line, line})
 	for name, content := range map[string][]byte{
-		"JSON lines": []byte(line + "\n" + line[:2000]), "length and message": prefixed(inProtobuf(t, []string{line, line, line, line})...)[:5000],
+		"JSON lines": []byte(line + "\n" + line[:2000]), "length and message": prefixed(messages...)[:5000], "bare": bytes.Join(messages, nil)[:5000],
 	} {
 		r, w, err := os.Pipe()
 		require.NoError(t, err)
@@ -313,11 +320,10 @@ func TestRead_StopsWithinAMessageOfAPipe(t *testing.T) {
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		sink := Sink{
-			Traces:  func(ptrace.Traces) error { cancel(); return nil },
+			Traces:  func(ptrace.Traces) error { time.AfterFunc(50*time.Millisecond, cancel); return nil }, // while the next read blocks
 			Damaged: func(err error) error { return err },
 		}
-		file := openfile.New(ctx, "pipe", r, nil)
-		counts, err := Read(ctx, file, sink)
+		counts, err := Read(ctx, openfile.New(ctx, "pipe", r, nil), sink)
 		require.ErrorIs(t, err, context.Canceled, name)
 		require.Positive(t, counts.Traces, name)
 		require.Zero(t, counts.Damaged, name)
