@@ -25,7 +25,7 @@ func TestSLOs_WritesObjectsToOutputAndNotesToErrors(t *testing.T) {
 	require.NoError(t, command.ExecuteContext(t.Context()))
 	require.True(t, strings.HasPrefix(out.String(), "apiVersion: openslo/v1\n"))
 	require.NotContains(t, out.String(), "note")
-	require.Contains(t, errs.String(), "tokenpulse: note: the object of SLO \"Fast\" is named fast: ")
+	require.Contains(t, errs.String(), "tokenpulse: note: Kubernetes allows names of up to 63 lower-case letters, digits and hyphens, so objects have others than their SLOs: \"Fast\" is fast\n")
 
 	to := filepath.Join(t.TempDir(), "slo.yaml")
 	printed := out.String()

@@ -30,6 +30,7 @@ func objectNames(e *Export, budgets []budget) []string {
 		}
 		count[wanted[i]]++
 	}
+	var renamed []string
 	for i := range budgets {
 		if isObjectName(budgets[i].SLO) {
 			continue
@@ -37,7 +38,10 @@ func objectNames(e *Export, budgets []budget) []string {
 		if count[wanted[i]] > 1 || !isObjectName(wanted[i]) {
 			wanted[i] = withHash(wanted[i], budgets[i].SLO)
 		}
-		e.notef("the object of SLO %q is named %s: Kubernetes allows up to %d lower-case letters, digits and hyphens", budgets[i].SLO, wanted[i], maxObjectName)
+		renamed = append(renamed, fmt.Sprintf("%q is %s", budgets[i].SLO, wanted[i]))
+	}
+	if len(renamed) > 0 {
+		e.notef("Kubernetes allows names of up to %d lower-case letters, digits and hyphens, so objects have others than their SLOs: %s", maxObjectName, strings.Join(renamed, ", "))
 	}
 	return wanted
 }

@@ -48,9 +48,9 @@ func TestObjectNames_AreNamesOfKubernetesAndDiffer(t *testing.T) {
 		require.NotContains(t, names[:i], name)
 	}
 	for i, slo := range slos[4:] {
-		require.Contains(t, notes, fmt.Sprintf("the object of SLO %q is named %s: ", slo, names[4+i]))
+		require.Contains(t, notes, fmt.Sprintf("%q is %s", slo, names[4+i]))
 	}
-	require.Equal(t, 8, strings.Count(notes, "the object of SLO"))
+	require.Equal(t, 8, strings.Count(notes, " is "))
 }
 
 // A new SLO does not rename the objects of others.
@@ -74,7 +74,7 @@ func TestPyrra_MatchesRenamedSLOsByRegularExpression(t *testing.T) {
 	require.Equal(t, `tokenpulse_slo_requests_total{slo="chat", verdict=~"good|bad"}`, metric(0, "total"))
 	require.Equal(t, `tokenpulse_slo_requests_total{slo=~"Chat \"1\\.5s\"", verdict="bad"}`, metric(1, "errors"))
 	require.Equal(t, "chat-1-5s", at(t, all[1], "metadata", "name"))
-	require.Contains(t, strings.Join(e.Notes, "\n"), `Pyrra alerts on SLO "Chat \"1.5s\"", but shows no error budget of it`)
+	require.Contains(t, strings.Join(e.Notes, "\n"), `Pyrra alerts on "Chat \"1.5s\"", but shows no error budget`)
 }
 
 func TestPyrra_HasTargetAndWindow(t *testing.T) {
@@ -91,7 +91,7 @@ func TestPyrra_HasTargetAndWindow(t *testing.T) {
 func TestPyrraAndSloth_NameObjectivesThatTheirFastestAlertCannotReach(t *testing.T) {
 	for _, format := range []string{"pyrra", "sloth"} {
 		notes := strings.Join(requireExport(t, format, "objectives: [{slo: low, objective: 0.9}, {slo: high, objective: 0.95}]").Notes, "\n")
-		require.Contains(t, notes, `fastest alert cannot fire for SLO "low": its burn rate is at most 10, the alert needs 14`)
+		require.Contains(t, notes, `these objectives allow: "low" (10); rules of --to prometheus alert`)
 		require.NotContains(t, notes, `"high"`)
 	}
 }

@@ -4,8 +4,10 @@
 package sloexport
 
 import (
+	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
@@ -37,13 +39,16 @@ type pyrraMetric struct {
 // that label replaces the one of the rules, so that their alerts select nothing if the names differ. A regular
 // expression does not.
 func writePyrra(e *Export, budgets []budget, c counter) error {
-	var objects []object
+	var (
+		objects []object
+		renamed []string
+	)
 	for i, name := range objectNames(e, budgets) {
 		b := &budgets[i]
 		slo := equal(names.LabelSLO, b.SLO)
 		if name != b.SLO {
 			slo = names.LabelSLO + "=~" + strconv.Quote(regexp.QuoteMeta(b.SLO))
-			e.notef("Pyrra alerts on SLO %q, but shows no error budget of it, since the object has another name; rename the SLO to have both", b.SLO)
+			renamed = append(renamed, strconv.Quote(b.SLO))
 		}
 		objects = append(objects, object{
 			APIVersion: "pyrra.dev/v1alpha1",
@@ -61,15 +66,22 @@ func writePyrra(e *Export, budgets []budget, c counter) error {
 			},
 		})
 	}
+	if len(renamed) > 0 {
+		e.notef("Pyrra alerts on %s, but shows no error budget, since the object has another name; rename the SLO to have both", strings.Join(renamed, ", "))
+	}
 	noteUnreachable(e, budgets, "Pyrra", 14)
 	return e.writeObjects(objects)
 }
 
 // noteUnreachable names the objectives whose highest burn rate, with all requests bad, is below that of a tool's fastest alert.
 func noteUnreachable(e *Export, budgets []budget, tool string, factor float64) {
+	var low []string
 	for _, b := range budgets {
 		if highest := 1 / (1 - b.Objective.Objective); highest < factor {
-			e.notef("%s's fastest alert cannot fire for SLO %q: its burn rate is at most %.3g, the alert needs %.3g; rules with --to prometheus lower that", tool, b.SLO, highest, factor)
+			low = append(low, fmt.Sprintf("%q (%.3g)", b.SLO, highest))
 		}
+	}
+	if len(low) > 0 {
+		e.notef("%s's fastest alert needs a burn rate of %.3g, above the highest that these objectives allow: %s; rules of --to prometheus alert", tool, factor, strings.Join(low, ", "))
 	}
 }

@@ -57,6 +57,9 @@ func To(format string, c config.Config) (Export, error) {
 	if err != nil {
 		return Export{}, err
 	}
+	if !c.SLI.Selection().Has(names.SLORequests) {
+		e.notef("`metrics` switches %s off, so there is nothing to alert on; remove that entry", names.SLORequests)
+	}
 	if err := formats[i].write(&e, budgets, counterOf(c.SLI.Series.Dimensions.Names())); err != nil {
 		return Export{}, err
 	}

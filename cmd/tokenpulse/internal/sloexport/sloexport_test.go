@@ -88,6 +88,11 @@ func TestTo_NotesSLOsWithoutObjectiveAndObjectivesWithoutSLO(t *testing.T) {
 	require.Empty(t, requireExport(t, "prometheus", "objectives: [{slo: c, objective: 0.95}]").Notes)
 }
 
+func TestTo_NotesThatTheCounterIsOff(t *testing.T) {
+	e := requireExport(t, "prometheus", "{metrics: {tokenpulse.slo.requests: {enabled: false}}, objectives: [{slo: all, objective: 0.95}]}")
+	require.Equal(t, []string{"`metrics` switches tokenpulse.slo.requests off, so there is nothing to alert on; remove that entry"}, e.Notes)
+}
+
 // The table of the documentation is generated from what the exporter serves.
 func TestCounter_HasTheNameOfTheDocumentation(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "docs/metrics.md"))
