@@ -24,8 +24,9 @@ type source struct {
 }
 
 // filesHelp describes the arguments of these commands.
-const filesHelp = `FILE is a file, a folder or - for standard input: spans in OTLP, as the Collector's file exporter writes them
-(JSON lines or protobuf, also gzip or zstd).`
+const filesHelp = `FILE is a file, a folder or - for standard input: spans in OTLP as the Collector's file exporter writes them, token
+events, or results of AIPerf, vLLM's, SGLang's or guidellm's benchmark or inference-perf with the data of each request.
+gzip and zstd are decompressed.`
 
 func (s *source) addFlags(command *cobra.Command) {
 	flags := command.Flags()
