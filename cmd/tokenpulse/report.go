@@ -8,12 +8,16 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/arms"
 	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/config"
 	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/pipeline"
 	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/report"
 	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/terminal"
 	"github.com/tokenpulse/tokenpulse/internal/judge"
+	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
 // Values of --format.
@@ -54,7 +58,7 @@ func (r *reporter) run(command *cobra.Command, paths []string) error {
 	if !slices.Contains([]string{formatTable, formatJSON}, r.format) {
 		return usagef("--format is %q; valid values: %s, %s", r.format, formatTable, formatJSON)
 	}
-	rep, err := r.source.report(command, paths, r.by)
+	rep, err := r.source.report(command, paths, r.by, r.format == formatJSON)
 	if err != nil {
 		return err
 	}
@@ -72,8 +76,9 @@ func (r *reporter) run(command *cobra.Command, paths []string) error {
 	return err
 }
 
-// report returns the report of files. by replaces the dimensions, unless it is empty.
-func (s *source) report(command *cobra.Command, paths, by []string) (*report.Report, error) {
+// report returns the report of files. by replaces the dimensions, unless it is empty. A comparable report has the arms that
+// compare takes.
+func (s *source) report(command *cobra.Command, paths, by []string, comparable bool) (*report.Report, error) {
 	settings, err := s.settings(command.Context())
 	if err == nil && len(by) > 0 {
 		err = dimensions(&settings, by)
@@ -81,11 +86,20 @@ func (s *source) report(command *cobra.Command, paths, by []string) (*report.Rep
 	if err != nil {
 		return nil, err
 	}
-	p, read, err := s.read(command, paths, &pipeline.Settings{Latency: settings.Latency, SLI: settings.SLI})
+	set := &pipeline.Settings{Latency: settings.Latency, SLI: settings.SLI}
+	var all *arms.Arms
+	if comparable {
+		all = &arms.Arms{}
+		set.Watch = func(r *series.Contribution, span ptrace.Span, resource pcommon.Map) {
+			all.Add(s.run, r, span, resource)
+		}
+	}
+	p, read, err := s.read(command, paths, set)
 	if err != nil {
 		return nil, err
 	}
 	rep := report.New(p, settings.SLI.Series.Dimensions.Names())
+	rep.Arms = all
 	rep.Partial, rep.Input.Files, rep.Input.Damaged = read.Partial, read.Files, int64(read.Damaged)
 	rep.Input.Notes = append(rep.Input.Notes, read.Notes...)
 	rep.SLOs, err = slos(&settings)

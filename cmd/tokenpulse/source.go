@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/config"
 	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/files"
@@ -21,6 +20,9 @@ import (
 type source struct {
 	config, slos string
 	strict       bool
+
+	// run is that of the requests that a pipeline watches, see files.Batch.
+	run string
 }
 
 // filesHelp describes the arguments of these commands.
@@ -63,7 +65,15 @@ func (s *source) read(command *cobra.Command, paths []string, set *pipeline.Sett
 	if err != nil {
 		return nil, files.Result{}, err
 	}
-	result, err := s.scan(command, paths, func(traces ptrace.Traces) error { return p.Consume(ctx, traces) })
+	result, err := s.scan(command, paths, func(batch files.Batch) error {
+		if batch.Run != s.run {
+			if err := p.Flush(); err != nil {
+				return err
+			}
+			s.run = batch.Run
+		}
+		return p.Consume(ctx, batch.Traces)
+	})
 	if err != nil {
 		return nil, result, err
 	}
@@ -71,7 +81,7 @@ func (s *source) read(command *cobra.Command, paths []string, set *pipeline.Sett
 }
 
 // scan calls consume with the spans of files, and shows the progress.
-func (s *source) scan(command *cobra.Command, paths []string, consume func(ptrace.Traces) error) (files.Result, error) {
+func (s *source) scan(command *cobra.Command, paths []string, consume func(files.Batch) error) (files.Result, error) {
 	out := command.ErrOrStderr()
 	bar := newProgress(out, files.Size(paths))
 	defer bar.clear()
@@ -79,9 +89,9 @@ func (s *source) scan(command *cobra.Command, paths []string, consume func(ptrac
 		bar.clear()
 		fmt.Fprintln(out, "tokenpulse: damaged:", err)
 	}}
-	return files.Read(command.Context(), paths, options, func(traces ptrace.Traces) error {
+	return files.Read(command.Context(), paths, options, func(batch files.Batch) error {
 		bar.show()
-		return consume(traces)
+		return consume(batch)
 	})
 }
 

@@ -82,7 +82,8 @@ func (t *tracer) find(command *cobra.Command, finder *waterfall.Finder, paths []
 	if err != nil {
 		return nil, none, usageError{err}
 	}
-	read, err := t.source.scan(command, paths, finder.Add)
+	add := func(batch files.Batch) error { return finder.Add(batch.Traces) }
+	read, err := t.source.scan(command, paths, add)
 	if err != nil {
 		return nil, none, err
 	}
@@ -91,7 +92,7 @@ func (t *tracer) find(command *cobra.Command, finder *waterfall.Finder, paths []
 			return nil, none, usageError{finder.ReadOnce()}
 		}
 		finder = again
-		if read, err = t.source.scan(command, paths, finder.Add); err != nil {
+		if read, err = t.source.scan(command, paths, add); err != nil {
 			return nil, none, err
 		}
 	}

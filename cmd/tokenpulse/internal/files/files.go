@@ -21,6 +21,14 @@ import (
 	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/streamspan"
 )
 
+// Batch is some spans of the files.
+type Batch struct {
+	// Run names the file of a benchmark's results, whose requests share what differs between runs. It is empty for spans,
+	// whose files may be parts of one run.
+	Run    string
+	Traces ptrace.Traces
+}
+
 // Options of Read.
 type Options struct {
 	// Strict means that a damaged message is an error.
@@ -50,17 +58,17 @@ const ahead = 4
 
 // Read calls consume with the spans of files, one batch after the other. Meanwhile, it decodes the next ones. If ctx is
 // cancelled, it returns what it read so far without an error.
-func Read(ctx context.Context, paths []string, o Options, consume func(ptrace.Traces) error) (Result, error) {
-	r := &reader{options: o, batches: make(chan ptrace.Traces, ahead), stop: make(chan struct{})}
+func Read(ctx context.Context, paths []string, o Options, consume func(Batch) error) (Result, error) {
+	r := &reader{options: o, batches: make(chan Batch, ahead), stop: make(chan struct{})}
 	read := make(chan error, 1)
 	go func() {
 		defer close(r.batches)
 		read <- r.read(ctx, paths)
 	}()
 	var failed error
-	for traces := range r.batches {
+	for batch := range r.batches {
 		if failed == nil {
-			if failed = consume(traces); failed != nil {
+			if failed = consume(batch); failed != nil {
 				close(r.stop)
 			}
 		}
@@ -89,7 +97,7 @@ func Size(paths []string) (size int64) {
 
 type reader struct {
 	options Options
-	batches chan ptrace.Traces
+	batches chan Batch
 	stop    chan struct{} // closed if consume failed
 	result  Result
 }
@@ -117,7 +125,7 @@ func (r *reader) readFile(ctx context.Context, path string) error {
 	if kind, ok := recording.Detect(beginning); ok {
 		return r.readRecording(ctx, file, kind)
 	}
-	counts, err := spanfile.Read(ctx, file, spanfile.Sink{Traces: r.deliver, Damaged: r.damaged(ctx)})
+	counts, err := spanfile.Read(ctx, file, spanfile.Sink{Traces: r.deliver(""), Damaged: r.damaged(ctx)})
 	r.result.Skipped += counts.Other
 	return err
 }
@@ -131,7 +139,7 @@ func (r *reader) readRecording(ctx context.Context, file *openfile.File, kind re
 	}
 	damaged := r.damaged(ctx)
 	scanner := recording.Scanner{Damaged: func(err error) error { return damaged(fmt.Errorf("%s: %w", file.Name(), err)) }}
-	batches := streamspan.Batches{Service: cmp.Or(kind.Client(), "recorded"), Yield: r.deliver}
+	batches := streamspan.Batches{Service: cmp.Or(kind.Client(), "recorded"), Yield: r.deliver(file.Name())}
 	err := scanner.Scan(ctx, file, kind, batches.Add)
 	if err == nil || ctx.Err() != nil {
 		err = errors.Join(err, batches.Flush())
@@ -139,12 +147,15 @@ func (r *reader) readRecording(ctx context.Context, file *openfile.File, kind re
 	return err
 }
 
-func (r *reader) deliver(traces ptrace.Traces) error {
-	select {
-	case r.batches <- traces:
-		return nil
-	case <-r.stop:
-		return errStopped
+// deliver returns what takes the spans of a run.
+func (r *reader) deliver(run string) func(ptrace.Traces) error {
+	return func(traces ptrace.Traces) error {
+		select {
+		case r.batches <- Batch{run, traces}:
+			return nil
+		case <-r.stop:
+			return errStopped
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -105,14 +106,17 @@ func (p *Pipeline) Consume(ctx context.Context, traces ptrace.Traces) error {
 	return p.processor.ConsumeTraces(ctx, traces)
 }
 
-// Close counts the requests that wait for further spans of their traces, and ends the pipeline.
-func (p *Pipeline) Close(ctx context.Context) error {
-	if p.whole != nil {
-		if err := p.whole.flush(); err != nil {
-			return err
-		}
+// Flush counts the requests that wait for further spans of their traces.
+func (p *Pipeline) Flush() error {
+	if p.whole == nil {
+		return nil
 	}
-	return p.processor.Shutdown(ctx)
+	return p.whole.flush()
+}
+
+// Close counts the requests that wait, and ends the pipeline.
+func (p *Pipeline) Close(ctx context.Context) error {
+	return errors.Join(p.Flush(), p.processor.Shutdown(ctx))
 }
 
 // Forgotten returns the number of requests that were forgotten at the limit of deduplication, so that a repeated one

@@ -3,7 +3,11 @@
 
 package report
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/terminal"
+)
 
 // Notes says what the numbers leave out, a sentence each without a full stop.
 func (r *Report) Notes() []string {
@@ -19,17 +23,17 @@ func (r *Report) Notes() []string {
 		{in.Forgotten, "were forgotten at the limit `deduplication::max_spans`; raise it if the files may repeat them"},
 	} {
 		if note.n > 0 {
-			notes = append(notes, plural(note.n, "request")+" "+note.text)
+			notes = append(notes, terminal.Plural(note.n, "request")+" "+note.text)
 		}
 	}
 	if in.Rejected > 0 {
-		notes = append(notes, plural(in.Rejected, "number")+" of requests cannot be true, and were left out")
+		notes = append(notes, terminal.Plural(in.Rejected, "number")+" of requests cannot be true, and were left out")
 	}
 	if in.Ignored > 0 {
-		notes = append(notes, plural(in.Ignored, "span")+" have no latency: they are no model calls, or no reader knows them")
+		notes = append(notes, terminal.Plural(in.Ignored, "span")+" have no latency: they are no model calls, or no reader knows them")
 	}
 	if in.Damaged > 0 {
-		notes = append(notes, plural(in.Damaged, "damaged message")+" could not be read")
+		notes = append(notes, terminal.Plural(in.Damaged, "damaged message")+" could not be read")
 	}
 	return notes
 }

@@ -6,8 +6,10 @@
 package report
 
 import (
+	"bytes"
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/arms"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 )
@@ -29,6 +31,13 @@ type Report struct {
 	// SLOs are those that judged the requests, unless another token_latency processor judged them before.
 	SLOs   []SLO   `json:"slos"`
 	Groups []Group `json:"groups"`
+	// Arms is what `compare` needs of the requests.
+	Arms *arms.Arms `json:"arms,omitempty"`
+}
+
+// Is reports whether a file that begins with prefix is a report in JSON.
+func Is(prefix []byte) bool {
+	return bytes.HasPrefix(bytes.TrimSpace(prefix), []byte("{")) && bytes.Contains(prefix, []byte(`"tokenpulse_report"`))
 }
 
 // Input counts what was read.

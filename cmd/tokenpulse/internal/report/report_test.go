@@ -240,11 +240,3 @@ func TestTable_AnEmptyReportSaysSo(t *testing.T) {
 	out := table(t, reportOf(t, keeper.NewDefaultConfig()))
 	require.Equal(t, "No requests with a latency in 1 file.\n", out)
 }
-
-func TestPercent_NeverRoundsUpTo100(t *testing.T) {
-	require.Equal(t, "99.99%", percent(0.99999))
-	require.Equal(t, "100.00%", percent(1))
-	require.Equal(t, "95.00%", percent(0.95))
-	require.Equal(t, "28.99%", percent(0.29-1e-5))
-	require.Equal(t, "29.00%", percent(0.29))
-}

@@ -8,11 +8,9 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode/utf8"
 
@@ -64,9 +62,6 @@ func (w *writer) line(format string, args ...any) {
 	}
 }
 
-// gap is the space between columns.
-const gap = 2
-
 // table writes rows below a header, and nothing without rows.
 func (w *writer) table(header []string, rows [][]string) {
 	if len(rows) == 0 || w.err != nil {
@@ -74,12 +69,10 @@ func (w *writer) table(header []string, rows [][]string) {
 	}
 	rows = slices.Insert(rows, 0, header)
 	w.fit(rows)
-	t := tabwriter.NewWriter(w.out, 0, 0, gap, ' ', 0)
-	fmt.Fprintln(t)
-	for _, row := range rows {
-		fmt.Fprintln(t, strings.Join(row, "\t"))
+	w.line("")
+	if w.err == nil {
+		w.err = terminal.Table(w.out, rows)
 	}
-	w.err = t.Flush()
 }
 
 // minName is the shortest width that a column of names is cut to.
@@ -90,12 +83,12 @@ func (w *writer) fit(rows [][]string) {
 	if w.width == 0 {
 		return
 	}
-	total, widths := -gap, make([]int, len(rows[0]))
+	total, widths := -terminal.Gap, make([]int, len(rows[0]))
 	for i := range widths {
 		for _, row := range rows {
 			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
 		}
-		total += widths[i] + gap
+		total += widths[i] + terminal.Gap
 	}
 	for ; total > w.width; total-- {
 		i := 0
@@ -119,10 +112,10 @@ func (w *writer) summary(r *Report) {
 		w.line("PART of the files: reading was interrupted.")
 	}
 	if len(r.Groups) == 0 {
-		w.line("No requests with a latency in %s.", plural(int64(r.Input.Files), "file"))
+		w.line("No requests with a latency in %s.", terminal.Plural(int64(r.Input.Files), "file"))
 		return
 	}
-	w.line("%s in %s, %s to %s (%v)", plural(r.Input.Requests, "request"), plural(int64(r.Input.Files), "file"),
+	w.line("%s in %s, %s to %s (%v)", terminal.Plural(r.Input.Requests, "request"), terminal.Plural(int64(r.Input.Files), "file"),
 		r.Begin.UTC().Format(time.RFC3339), r.End.UTC().Format(time.RFC3339), r.Duration().Round(time.Millisecond))
 }
 
@@ -177,14 +170,14 @@ func (w *writer) slos(r *Report) {
 			v, objective, met := g.SLOs[name], "-", "-"
 			share, ok := v.Attainment()
 			if o := r.objective(name); o > 0 {
-				objective = percent(o)
+				objective = terminal.Percent(o)
 				if ok {
 					met = map[bool]string{true: "yes", false: "NO"}[share >= o]
 				}
 			}
 			attained := "-"
 			if ok {
-				attained = percent(share)
+				attained = terminal.Percent(share)
 			}
 			rows = append(rows, append(r.cells(g), terminal.Name(name), count(float64(v.Good)), count(float64(v.Bad)), count(float64(v.NotEligible)),
 				attained, objective, met, r.perSecond(float64(v.Good))))
@@ -270,15 +263,3 @@ func short(attribute string) string {
 }
 
 func count(n float64) string { return strconv.FormatFloat(n, 'f', 0, 64) }
-
-// percent formats a share, and never rounds one below 1 up to 100%.
-func percent(share float64) string {
-	return strconv.FormatFloat(math.Floor(share*1e4+1e-6)/100, 'f', 2, 64) + "%"
-}
-
-func plural(n int64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}

@@ -4,10 +4,13 @@
 package terminal
 
 import (
+	"fmt"
 	"io"
 	"math"
 	"os"
 	"strconv"
+	"strings"
+	"text/tabwriter"
 
 	"golang.org/x/term"
 )
@@ -64,3 +67,28 @@ func Width(out io.Writer) int {
 	}
 	return width
 }
+
+// Percent formats a share, and never rounds one below 1 up to 100%.
+func Percent(share float64) string {
+	return strconv.FormatFloat(math.Floor(share*1e4+1e-6)/100, 'f', 2, 64) + "%"
+}
+
+// Plural formats a number of something.
+func Plural[N int | int64](n N, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// Table writes rows in columns.
+func Table(out io.Writer, rows [][]string) error {
+	t := tabwriter.NewWriter(out, 0, 0, Gap, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(t, strings.Join(row, "\t"))
+	}
+	return t.Flush()
+}
+
+// Gap is the space between columns of a Table.
+const Gap = 2

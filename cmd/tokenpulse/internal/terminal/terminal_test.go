@@ -37,3 +37,11 @@ func TestDuration_HasThreeDigits(t *testing.T) {
 	}
 	require.Equal(t, "-", Duration(math.NaN()))
 }
+
+func TestPercent_NeverRoundsUpTo100(t *testing.T) {
+	require.Equal(t, "99.99%", Percent(0.99999))
+	require.Equal(t, "100.00%", Percent(1))
+	require.Equal(t, "95.00%", Percent(0.95))
+	require.Equal(t, "28.99%", Percent(0.29-1e-5))
+	require.Equal(t, "29.00%", Percent(0.29))
+}

@@ -125,16 +125,9 @@ func (p *picture) legend() string {
 }
 
 func (t *Trace) summary(a axis) string {
-	text := fmt.Sprintf("Trace %s: %s, %s", t.id, plural(len(t.spans), "span"), plural(len(t.requests), "request"))
+	text := fmt.Sprintf("Trace %s: %s, %s", t.id, terminal.Plural(len(t.spans), "span"), terminal.Plural(len(t.requests), "request"))
 	if a.length > 0 {
 		text += fmt.Sprintf(", from %s UTC, %s", time.Unix(0, int64(a.begin)).UTC().Format("2006-01-02 15:04:05.000"), terminal.Duration(a.length.Seconds()))
 	}
 	return text
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -18,7 +18,7 @@ func (t *Trace) notes() (all []string) {
 		all = append(all, "PART of the files: reading was interrupted")
 	}
 	if t.Left > 0 {
-		all = append(all, fmt.Sprintf("%s of this trace left out, beyond %d spans or %d MiB", plural(int(t.Left), "more span"), maxSpans, maxBytes>>20))
+		all = append(all, fmt.Sprintf("%s of this trace left out, beyond %d spans or %d MiB", terminal.Plural(int(t.Left), "more span"), maxSpans, maxBytes>>20))
 	}
 	lost, outside := 0, 0
 	for _, s := range t.spans {
@@ -34,10 +34,10 @@ func (t *Trace) notes() (all []string) {
 		}
 	}
 	if outside > maxOutside {
-		all = append(all, plural(outside-maxOutside, "more span")+" outside their parents")
+		all = append(all, terminal.Plural(outside-maxOutside, "more span")+" outside their parents")
 	}
 	if lost > 0 {
-		all = append(all, plural(lost, "span")+" without their parents, which the files do not have")
+		all = append(all, terminal.Plural(lost, "span")+" without their parents, which the files do not have")
 	}
 	return all
 }
