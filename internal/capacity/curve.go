@@ -84,35 +84,24 @@ func (b *bin) add(s *offer, missed bool, at, most float64) {
 
 // met returns the index of the highest bin that is certified to meet the objective, up to a highest one, or -1.
 //
-// If bin i missed the objective, then so did all above it, and the mean share of bad requests is over 1-objective in each. For t > 0,
-// the product over slots of exp(-t share) / (1 - (1-objective)(1 - exp(-t))) is then a supermartingale in any order of the
-// slots that their shares do not decide, as in that of their load. With probability alpha at most, a mean of these products ever
-// exceeds 1/alpha (Ville), wherever in the order it is looked at.
+// If bin i missed the objective, then so did all above it. So the slots of bin i and those above, in the order of their load, are evidence.
 func (c *curve) met(objective float64, highest int) int {
 	for i := highest; i > 0; i-- { // the first one has no lower edge
-		if c.bins[i].Slots > 0 && c.certified(i, 1-objective) {
+		if c.bins[i].Slots > 0 && c.certified(i, objective) {
 			return i
 		}
 	}
 	return -1
 }
 
-// tilts are the values of t: small ones have power if many slots have a few bad requests each, large ones if a few slots are all bad.
-var tilts = [...]float64{0.25, 0.5, 1, 2, 4}
-
-func (c *curve) certified(i int, tolerated float64) bool {
-	slots, bad := 0.0, 0.0
+func (c *curve) certified(i int, objective float64) bool {
+	var all Evidence
 	for _, b := range c.bins[i:] {
 		if b.Slots == 0 {
 			continue
 		}
-		slots += b.Slots
-		bad += b.bad()
-		sum := 0.0
-		for _, t := range tilts {
-			sum += math.Exp(-t*bad - slots*math.Log1p(-tolerated*(1-math.Exp(-t))))
-		}
-		if sum >= float64(len(tilts))/alpha {
+		all.Add(Evidence{Slots: b.Slots, Bad: b.bad()})
+		if all.Meets(objective, alpha) {
 			return true
 		}
 	}

@@ -35,7 +35,7 @@ func TestCertified_RarelyWhereTheObjectiveIsMissed(t *testing.T) {
 		wrong := 0
 		for range runs {
 			c := filled(r, 8, 150, func(int) float64 { return 1 - objective })
-			if c.certified(-c.bottom, 1-objective) {
+			if c.certified(-c.bottom, objective) {
 				wrong++
 			}
 		}
@@ -49,7 +49,7 @@ func TestCertified_NeedsAboutAsManyGoodSlotsAsABinomialTest(t *testing.T) {
 	needed := 0
 	for n := 1; needed == 0; n++ {
 		c := filled(rand.New(rand.NewPCG(1, 1)), 1, n, func(int) float64 { return 0 })
-		if c.certified(-c.bottom, 0.01) {
+		if c.certified(-c.bottom, 0.99) {
 			needed = n
 		}
 	}
