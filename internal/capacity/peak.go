@@ -17,10 +17,10 @@ type Peak struct {
 // Add adds the load of a slot. Slots come in order; one that is left out is empty.
 func (p *Peak) Add(start time.Time, load Load) {
 	p.averages.add(start, &load)
-	seen, sustained := p.averages.seen(), p.averages.sustained()
+	seen, minute, sustained := p.averages.seen(), p.averages.of(p.averages.short, shortTime), p.averages.sustained()
 	for k := range load {
 		if seen >= shortTime {
-			p.Minute[k] = max(p.Minute[k], p.averages.short[k])
+			p.Minute[k] = max(p.Minute[k], minute[k])
 		}
 		if seen >= longTime {
 			p.Sustained[k] = max(p.Sustained[k], sustained[k])

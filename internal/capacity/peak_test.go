@@ -22,7 +22,7 @@ func TestPeak_OfABurst(t *testing.T) {
 	p.Add(origin, Load{2, 200, 0})
 	add(9, 2)
 	require.Zero(t, p.Sustained, "the load of the ten minutes is unknown")
-	require.InDelta(t, 2, p.Minute[Requests], 1e-3)
+	require.InDelta(t, 2, p.Minute[Requests], 1e-9)
 	add(60, 2)
 	require.InDelta(t, 2, p.Sustained[Requests], 1e-9)
 	add(1, 10)

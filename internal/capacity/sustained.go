@@ -75,10 +75,15 @@ func (r *averages) index(mean Load) float64 {
 }
 
 // sustained returns the smaller one of the averages over shortTime and longTime, for each kind.
-func (r *averages) sustained() (load Load) {
-	unseen := math.Exp(-r.seen().Seconds() / longTime.Seconds())
-	for k := range load {
-		load[k] = min(r.short[k], r.long[k]/(1-unseen))
+func (r *averages) sustained() Load {
+	short, long := r.of(r.short, shortTime), r.of(r.long, longTime)
+	for k := range short {
+		short[k] = min(short[k], long[k])
 	}
-	return load
+	return short
+}
+
+// of returns an average over the time that was seen.
+func (r *averages) of(average Load, over time.Duration) Load {
+	return average.times(1 / (1 - math.Exp(-r.seen().Seconds()/over.Seconds())))
 }
