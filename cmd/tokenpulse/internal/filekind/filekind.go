@@ -92,6 +92,10 @@ var documents = []pattern{
 		"give the files that it was made from",
 	},
 	{
+		regexp.MustCompile(`^\{\s*"timestamp"\s*:[^{}]*"input_length"\s*:`), "a trace of a workload, which has no latencies",
+		"give it to tokenpulse replay, or to --workload of tokenpulse capacity",
+	},
+	{
 		regexp.MustCompile(`^\[\s*\{\s*"resource(Spans|Metrics|Logs)"\s*:`), "a JSON array of documents in OTLP",
 		"write one document per line: jq -c '.[]' FILE",
 	},

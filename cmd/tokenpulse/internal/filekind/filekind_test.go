@@ -67,6 +67,10 @@ func TestOf_NamesTheKindAndTheRemedy(t *testing.T) {
 		{[]byte("request_id,ttft_ms,output tokens\r\nr1,12.5,100\r\n"), "a CSV file", ""},
 		{[]byte("hello, world"), "text", ""},
 		{[]byte(`{"tokenpulse_report":1,"groups":[]}`), "a result of tokenpulse report", "give the files that it was made from"},
+		{
+			[]byte(`{"timestamp": 27482, "input_length": 6955, "output_length": 52, "hash_ids": [46]}`), "a trace of a workload, which has no latencies",
+			"give it to tokenpulse replay, or to --workload of tokenpulse capacity",
+		},
 		{[]byte("[\n  {\n    \"resourceSpans\": []}]"), "a JSON array of documents in OTLP", "write one document per line: jq -c '.[]' FILE"},
 		{[]byte(`{"resource":{"attributes":[]},"scopeSpans":[]}`), "resource spans without the document around them", "write the documents: jq -c '{resourceSpans: [.]}' FILE"},
 		{[]byte(`{"batches":[{"resource":{}}]}`), "a trace from Tempo in JSON", "request it as protobuf: curl -H 'Accept: application/protobuf' TEMPO/api/traces/ID"},
