@@ -36,7 +36,7 @@ The exit code is 0, or 1 if the command failed, or 64 if the command line is wro
 		SilenceErrors: true,
 	}
 	command.AddGroup(&cobra.Group{ID: reading, Title: "Read files:"}, &cobra.Group{ID: traffic, Title: "Send and watch traffic:"})
-	add(command, reading, newReportCommand(), newCompareCommand(), newSlowestCommand(), newTraceCommand(), newWorkloadCommand(), newSLOsCommand())
+	add(command, reading, newReportCommand(), newCompareCommand(), newSlowestCommand(), newTraceCommand(), newCapacityCommand(), newWorkloadCommand(), newSLOsCommand())
 	add(command, traffic, newGenerateCommand(), newReplayCommand(), newWatchCommand())
 	add(command, "", newManCommand())
 	return command

@@ -32,6 +32,8 @@ const (
 type Request struct {
 	// Start is a Unix time in nanoseconds.
 	Start int64
+	// Seconds is the time until its end.
+	Seconds float32
 	// Output and Prompt are tokens of the answer and of the prompt, of which Cached came from a prefix cache.
 	Output, Prompt, Cached uint32
 	// Replica is the number of the replica that served it, from 1. 0 means unknown.
@@ -84,7 +86,8 @@ func (l *List) Add(r *series.Contribution, span ptrace.Span, resource pcommon.Ma
 	vantage, _ := timeline.ParseVantage(r.Vantage)
 	l.Vantages[vantage]++
 	q := Request{
-		Start: span.StartTimestamp().AsTime().UnixNano(), Vantage: vantage, Mistaken: r.Failure == optional.Of(slo.ClientMistake),
+		Start: span.StartTimestamp().AsTime().UnixNano(), Seconds: float32(r.Seconds),
+		Vantage: vantage, Mistaken: r.Failure == optional.Of(slo.ClientMistake),
 		Replica: l.replica(attributes.Replica(r.Vantage, func(name string) string { return attributes.Label(name, span.Attributes(), resource) })),
 	}
 	if size, ok := r.Size(); ok {

@@ -78,10 +78,10 @@ func TestList_KeepsWhatArrived(t *testing.T) {
 	require.Equal(t, timeline.VantageServer, vantage)
 	at := func(seconds int) int64 { return begin.Add(time.Duration(seconds) * time.Second).UnixNano() }
 	require.Equal(t, []Request{
-		{Start: at(1), Output: 20, Prompt: 1000, Cached: 512, Sized: true, Replica: 1, Vantage: vantage, Verdict: slo.Good},
-		{Start: at(2), Output: 20, Prompt: 1000, Cached: 512, Sized: true, Replica: 2, Vantage: vantage, Verdict: slo.Bad},
-		{Start: at(3), Replica: 1, Vantage: vantage, Verdict: slo.Bad},
-		{Start: at(4), Replica: 2, Vantage: vantage, Mistaken: true},
+		{Start: at(1), Seconds: 1, Output: 20, Prompt: 1000, Cached: 512, Sized: true, Replica: 1, Vantage: vantage, Verdict: slo.Good},
+		{Start: at(2), Seconds: 6, Output: 20, Prompt: 1000, Cached: 512, Sized: true, Replica: 2, Vantage: vantage, Verdict: slo.Bad},
+		{Start: at(3), Seconds: 1, Replica: 1, Vantage: vantage, Verdict: slo.Bad},
+		{Start: at(4), Seconds: 1, Replica: 2, Vantage: vantage, Mistaken: true},
 	}, all)
 }
 
