@@ -17,8 +17,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/openfile"
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
 // short returns messages that are short enough to try each of their bytes.
@@ -288,6 +290,54 @@ func TestRead_LimitsTheSizeOfAMessage(t *testing.T) {
 		require.NoError(t, got.err, name)
 		require.Equal(t, []string{test.place + ": the message is larger than 64 MiB; write fewer spans at once"}, got.damaged, name)
 		require.Len(t, got.messages, 3, name)
+	}
+}
+
+// nested returns a message in protobuf whose attribute has so many lists within lists.
+func nested(levels int) []byte {
+	var reversed []byte // since each length precedes what it is of
+	enter := func(tag byte) {
+		size := protowire.AppendVarint(nil, uint64(len(reversed)))
+		slices.Reverse(size)
+		reversed = append(append(reversed, size...), tag)
+	}
+	for range levels {
+		enter(1<<3 | 2) // values
+		enter(5<<3 | 2) // array_value
+	}
+	enter(2<<3 | 2) // value of a KeyValue
+	enter(1<<3 | 2) // attributes of a Resource
+	enter(1<<3 | 2) // resource
+	enter(1<<3 | 2) // resource_spans
+	slices.Reverse(reversed)
+	return reversed
+}
+
+// The deepest of these messages would end the process: "goroutine stack exceeds 1000000000-byte limit".
+func TestRead_LimitsTheDepthOfALargeMessage(t *testing.T) {
+	inJSON := func(levels, padding int) []byte {
+		const document = `{"resourceSpans":[{"resource":{"attributes":[{"key":"k","value":%s{}%s}]}}%s]}` + "\n"
+		return fmt.Appendf(nil, document, strings.Repeat(`{"arrayValue":{"values":[`, levels), strings.Repeat(`]}}`, levels), strings.Repeat(" ", padding))
+	}
+	inProto := func(levels, padding int) []byte {
+		resource := ptrace.NewTraces()
+		resource.ResourceSpans().AppendEmpty().SetSchemaUrl(strings.Repeat(" ", padding))
+		second, err := new(ptrace.ProtoMarshaler).MarshalTraces(resource)
+		require.NoError(t, err)
+		return prefixed(append(nested(levels), second...))
+	}
+	for place, message := range map[string]func(levels, padding int) []byte{"file:2": inJSON, "file: message 2": inProto} {
+		for levels, padding := range map[int]int{100_000: 0, 600: shallowBytes, 2_300_000 / max(1, testenv.RaceSlowdown/2): 0} {
+			shallow := message(100, shallowBytes)
+			got := read(t, slices.Concat(shallow, message(levels, padding), shallow))
+			require.NoError(t, got.err)
+			if levels == 100_000 {
+				require.Equal(t, Counts{Traces: 3}, got.counts, "%s: %d levels", place, levels)
+				continue
+			}
+			require.Equal(t, Counts{Traces: 2, Damaged: 1}, got.counts, "%s: %d levels", place, levels)
+			require.Equal(t, []string{place + ": the message has attributes within attributes that are too deep"}, got.damaged)
+		}
 	}
 }
 

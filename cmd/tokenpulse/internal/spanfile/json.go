@@ -152,6 +152,12 @@ func decodeJSON(document []byte) (*ptrace.Traces, error) {
 	if slices.ContainsFunc(keysOfOthers, func(other []byte) bool { return bytes.Equal(other, key) }) {
 		return nil, nil
 	}
+	if len(document) > shallowBytes {
+		var scan scanner
+		if scan.end(document); scan.deepest > maxDepth {
+			return nil, errTooDeep
+		}
+	}
 	traces, err := new(ptrace.JSONUnmarshaler).UnmarshalTraces(document)
 	if err != nil {
 		var syntax *json.SyntaxError
@@ -169,6 +175,7 @@ func decodeJSON(document []byte) (*ptrace.Traces, error) {
 // scanner finds the end of a document in JSON.
 type scanner struct {
 	depth    int // of brackets
+	deepest  int
 	inString bool
 }
 
@@ -190,6 +197,7 @@ func (s *scanner) end(text []byte) int {
 			s.inString = true
 		case '{', '[':
 			s.depth++
+			s.deepest = max(s.deepest, s.depth)
 		case '}', ']':
 			if s.depth--; s.depth == 0 {
 				return i + 1

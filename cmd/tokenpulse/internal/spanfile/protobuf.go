@@ -144,6 +144,9 @@ func (d *messageDecoder) decompress(compressed []byte, limit int) (_ []byte, err
 // decodeProtobuf returns the spans of a message, or nil of metrics or logs, which begin
 // alike. The decoder rejects theirs, because their fields have other types.
 func decodeProtobuf(encoded []byte) (*ptrace.Traces, error) {
+	if len(encoded) > shallowBytes && isTooDeep(encoded, maxDepth) {
+		return nil, errTooDeep
+	}
 	traces, err := new(ptrace.ProtoUnmarshaler).UnmarshalTraces(encoded)
 	if err == nil {
 		return &traces, nil
