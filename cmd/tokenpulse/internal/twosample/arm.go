@@ -37,7 +37,7 @@ type Arm struct {
 
 // run is what is known of a run besides its blocks.
 type run struct {
-	first, last time.Time // starts
+	first, last time.Time // of a start, and of an end
 	busy        float64   // sum of the durations in seconds
 	requests    uint64
 }
@@ -66,15 +66,17 @@ func (a *Arm) Folded() uint64 { return a.folded }
 func (a *Arm) Add(r *Request) {
 	index, start := a.run(r.Run), r.Start
 	run := &a.runs[index]
+	duration := 0.0
+	if d := r.Values[RequestDuration]; d >= 0 && d < maxSeconds {
+		duration = d
+	}
 	if start.IsZero() {
 		start = time.UnixMilli(int64(run.requests))
 	} else {
-		run.cover(start, start)
+		run.cover(start, start.Add(time.Duration(duration*float64(time.Second))))
 	}
 	run.requests++
-	if d := r.Values[RequestDuration]; d >= 0 && d < maxSeconds {
-		run.busy += d
-	}
+	run.busy += duration
 	a.requests++
 	a.sample.add(r)
 	band := bandOf(r.PromptTokens)
@@ -83,7 +85,7 @@ func (a *Arm) Add(r *Request) {
 }
 
 // maxSeconds is longer than any request.
-const maxSeconds = 1e9
+const maxSeconds = 1e8
 
 func (r *run) cover(first, last time.Time) {
 	if r.first.IsZero() || first.Before(r.first) {

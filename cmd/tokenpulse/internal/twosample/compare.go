@@ -53,7 +53,7 @@ func (c *comparison) outcomesDiffer() (none Decision) {
 	if !ok || math.Abs(n.values[candidate]-n.values[baseline]) < minDifference {
 		return none
 	}
-	lower, upper := difference(&n.sides[baseline], &n.sides[candidate], differAlpha/2)
+	lower, upper := n.difference(differAlpha / 2)
 	if lower <= 0 && upper >= 0 {
 		return none
 	}
@@ -101,8 +101,8 @@ func notes(base, cand *Arm) (all []string) {
 	}
 	for i, a := range [...]*Arm{base, cand} {
 		if a.folded > 0 {
-			all = append(all, fmt.Sprintf("the %s has more than %d runs, %d replicas or %d SLOs: those beyond count as a part of others, or not",
-				armNames[i], maxRuns, maxReplicas, maxSLOs))
+			all = append(all, fmt.Sprintf("the %s has more than %d runs, %d replicas or %d slos; further runs and replicas count as a part of others,"+
+				" further slos do not", armNames[i], maxRuns, maxReplicas, maxSLOs))
 		}
 	}
 	return all

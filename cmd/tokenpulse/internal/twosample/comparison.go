@@ -48,6 +48,11 @@ type number struct {
 	ratio float64
 }
 
+// difference returns limits of the logarithm of the ratio.
+func (n *number) difference(alpha float64) (lower, upper float64) {
+	return difference(&n.sides[baseline], &n.sides[candidate], alpha)
+}
+
 func ratio(of, by float64) float64 {
 	if !(of > 0 && by > 0) || math.IsInf(of+by, 1) {
 		return math.NaN()

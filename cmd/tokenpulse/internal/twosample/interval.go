@@ -74,7 +74,7 @@ func lowerRank(percentile, n, alpha float64) float64 {
 	if !(high > 1) || below(low) > alpha {
 		return 0
 	}
-	for range 40 {
+	for range 32 {
 		if middle := (low + high) / 2; below(middle) > alpha {
 			high = middle
 		} else {

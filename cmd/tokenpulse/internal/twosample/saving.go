@@ -35,7 +35,7 @@ type saved struct {
 type savedRun struct {
 	Name     string `json:"name"`
 	Requests uint64 `json:"requests"`
-	// The first and the last start in nanoseconds since 1970, both 0 if they are unknown.
+	// The first start and the last end in nanoseconds since 1970, both 0 if they are unknown.
 	First int64 `json:"first_unix_nano"`
 	Last  int64 `json:"last_unix_nano"`
 	// Seconds is the sum of the durations of the requests.

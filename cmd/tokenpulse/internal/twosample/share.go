@@ -37,11 +37,14 @@ func (c *clusters) share(w *weights) (s share) {
 			size += w[b] * w[b] / t.n
 		}
 	}
+	runs := l.among(c.runs)
 	s.variance, s.blocks = l.serial(c.blocks)
+	if s.freedom == 0 {
+		s.freedom = max(runs.freedom, minFreedom)
+	}
 	s.variance.value = max(s.variance.value, independent)
 	s.extend(l.among(c.replicas))
 	before := s.variance.value
-	runs := l.among(c.runs)
 	s.extend(runs)
 	ofRequest := s.value * (1 - s.value)
 	s.effective = 1 / size
@@ -102,12 +105,13 @@ func (l *linear) among(groups []counts) variance {
 	for i := range groups {
 		parts[i] = l.part(&groups[i])
 	}
-	return varianceOf(parts)
+	return varianceOf(parts, 1)
 }
 
-func varianceOf(parts []part) variance {
+// varianceOf returns the variance of a sum of parts, whose deviations are from as many means.
+func varianceOf(parts []part, means float64) variance {
 	size := effectiveSize(parts, func(p *part) float64 { return p.all })
-	if size < 1.01 {
+	if size-means < 0.01 {
 		return variance{}
 	}
 	var squares float64
@@ -117,7 +121,7 @@ func varianceOf(parts []part) variance {
 	// A share that few groups decide is known no better than by these.
 	freedom := min(size, effectiveSize(parts, func(p *part) float64 { return p.bad }),
 		effectiveSize(parts, func(p *part) float64 { return p.good }))
-	return variance{squares * size / (size - 1), max(freedom-1, minFreedom)}
+	return variance{squares * size / (size - means), max(freedom-means, minFreedom)}
 }
 
 // minFreedom is that of a variance of which nearly nothing is known.
@@ -137,37 +141,44 @@ func effectiveSize(parts []part, of func(*part) float64) float64 {
 	return sum * sum / squares
 }
 
-// serial returns the variance if blocks depend on the ones before them: that among blocks, times the sum of the correlations of an
-// autoregressive process of first order. It also returns the number of blocks.
+// serial returns the variance within runs if blocks depend on the ones before them: that among the blocks of a run, times the sum of the
+// correlations of an autoregressive process of first order. It also returns the number of blocks. Without two blocks in a run, the
+// freedom is 0.
 func (l *linear) serial(runs [][]counts) (v variance, blocks int) {
 	var parts []part
-	var products, pairs, squares float64
+	var products, pairs, squares, means float64
 	for _, run := range runs {
-		first := true
+		first := len(parts)
+		var sum part
 		for i := range run {
-			p := l.part(&run[i])
-			if p.all == 0 {
-				continue
+			if p := l.part(&run[i]); p.all > 0 {
+				parts = append(parts, p)
+				sum.deviation += p.deviation
+				sum.all += p.all
 			}
-			if !first {
-				products += p.deviation * parts[len(parts)-1].deviation
+		}
+		if first < len(parts) {
+			means++
+		}
+		for i := first; i < len(parts); i++ {
+			p := &parts[i]
+			p.deviation -= sum.deviation * p.all / sum.all
+			squares += p.deviation * p.deviation
+			if i > first {
+				products += p.deviation * parts[i-1].deviation
 				pairs++
 			}
-			first = false
-			squares += p.deviation * p.deviation
-			parts = append(parts, p)
 		}
 	}
 	n := float64(len(parts))
-	v = varianceOf(parts)
-	if v.freedom == 0 {
-		v.freedom = minFreedom
-	}
-	if pairs == 0 || squares == 0 || n < minBlocks {
+	v = varianceOf(parts, means)
+	if v.freedom == 0 || pairs == 0 || squares == 0 {
 		return v, len(parts)
 	}
 	correlation := products / pairs / (squares / n)
-	correlation = (n*correlation + 1) / (n - 3) // its estimate is low by (1 + 3 correlation) / n
+	if ofRun := n / means; ofRun >= minBlocks {
+		correlation = (ofRun*correlation + 1) / (ofRun - 3) // its estimate is low by (1 + 3 correlation) / n
+	}
 	correlation = min(max(correlation, 0), maxCorrelation)
 	factor := (1 + correlation) / (1 - correlation)
 	return variance{v.value * factor, max((v.freedom+1)/factor-1, minFreedom)}, len(parts)

@@ -95,50 +95,47 @@ func (g *group) without(i Indicator) (n uint64) {
 	return n
 }
 
-// row compares the number. Worse and better rows are wrong with a probability of alpha / 2 together, of a number of rows. All rows have
-// to be equivalent, so that each of them may be wrong with alpha / 2.
-func (s *subject) row(alpha float64, rows int) Row {
+// row compares the number. All deciding rows have to be equivalent, so that each of them may be wrong with a probability of alpha / 2.
+// One that is worse or better decides alone, so that all of them share the other half.
+func (s *subject) row(alpha float64, deciding int) Row {
 	r := s.as
 	if len(s.views) == 0 {
 		r.Ratio = Interval{math.NaN(), 0, math.Inf(1)}
 		r.Decision = undecided(TooFew, "%s", s.few)
 		return r
 	}
-	r.Ratio.Estimate = s.views[0].ratio
-	for i, to := range [...]*Value{&r.Baseline, &r.Candidate} {
-		*to = Value{s.views[0].values[i], s.views[0].shares[i].effective}
-	}
-	lower, upper, above, measured := math.Inf(1), math.Inf(-1), math.Inf(-1), 0.0
+	first := &s.views[0]
+	r.Baseline = Value{first.values[baseline], first.shares[baseline].effective}
+	r.Candidate = Value{first.values[candidate], first.shares[candidate].effective}
+	atLeast, atMost, surely := math.Inf(1), math.Inf(-1), math.Inf(-1)
 	for i := range s.views {
-		n := &s.views[i]
-		few, most := difference(&n.sides[baseline], &n.sides[candidate], alpha/2/float64(rows))
-		_, within := difference(&n.sides[baseline], &n.sides[candidate], alpha/2)
-		lower, upper, above = min(lower, few), max(upper, within), max(above, most)
-		if i == 0 {
-			measured = within
-		}
+		_, upper := s.views[i].difference(alpha / 2)
+		lower, farther := s.views[i].difference(alpha / 2 / float64(deciding))
+		atLeast, atMost, surely = min(atLeast, lower), max(atMost, upper), max(surely, farther)
 	}
-	r.Ratio.Lower, r.Ratio.Upper = math.Exp(lower), math.Exp(upper)
-	r.Decision = s.decide(&r, above, measured)
+	r.Ratio = Interval{first.ratio, math.Exp(atLeast), math.Exp(atMost)}
+	r.Decision = s.decide(&r, alpha, surely < 0)
 	return r
 }
 
-func (s *subject) decide(r *Row, above, measured float64) Decision {
+// decide returns the verdict on a row.
+func (s *subject) decide(r *Row, alpha float64, better bool) Decision {
 	tolerance := math.Log1p(s.tolerance)
 	lower, upper := math.Log(r.Ratio.Lower), math.Log(r.Ratio.Upper)
 	found := r.found()
-	switch v := &s.views[0]; {
-	case min(v.shares[baseline].blocks, v.shares[candidate].blocks) < minBlocks:
-		return undecided(Dependence, "the requests of an arm began at %d times only, and may depend on each other; spread them over time",
-			min(v.shares[baseline].blocks, v.shares[candidate].blocks))
+	first := &s.views[0]
+	_, measured := first.difference(alpha / 2)
+	switch blocks := min(first.shares[baseline].blocks, first.shares[candidate].blocks); {
+	case blocks < minBlocks:
+		return undecided(Dependence, "the requests of an arm began at %d times only, and may depend on each other; spread them over time", blocks)
+	case r.Indicator != "" && math.IsNaN(r.Ratio.Estimate):
+		return undecided(Coverage, "a percentile is 0, which has no ratio; compare another latency")
 	case lower > tolerance:
 		return Decision{Worse, Difference, found + "; worse by more than the tolerance"}
-	case upper <= tolerance && above < 0:
+	case upper <= tolerance && better:
 		return Decision{Better, Difference, found + "; better"}
 	case upper <= tolerance:
 		return Decision{Equivalent, WithinTolerance, found + "; not worse by more than the tolerance"}
-	case r.Indicator != "" && math.IsNaN(r.Ratio.Estimate):
-		return undecided(Coverage, "a percentile is 0, which has no ratio; compare another latency")
 	case measured <= tolerance:
 		return undecided(Coverage, "%s; of requests with a value it is within the tolerance, but the others may be slower; look at errors and at"+
 			" unmeasured requests", found)

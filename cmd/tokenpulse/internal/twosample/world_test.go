@@ -4,6 +4,7 @@
 package twosample
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -126,7 +127,7 @@ func (t *traffic) serve(r *rand.Rand, n, run int, kept []float64) (all []served)
 		s := served{at: at + float64(run)*86400, run: run, replica: replica, prompt: math.Ceil(prompt)}
 		s.latencies[TimeToFirstToken] = 0.3 * math.Sqrt(prompt/500) * math.Exp(load+t.tail(r))
 		s.latencies[TimePerOutputToken] = 0.02 * math.Exp(load+0.3*t.tail(r))
-		for range 5 {
+		for range 3 {
 			s.gaps = append(s.gaps, s.latencies[TimePerOutputToken]*math.Exp(t.tail(r)))
 		}
 		s.latencies[RequestDuration] = s.latencies[TimeToFirstToken] + tokens*s.latencies[TimePerOutputToken]
@@ -164,7 +165,7 @@ func (q queues) arm(r *rand.Rand, n int) (all []served) {
 }
 
 // maxGaps limits the simulated gaps of a request.
-const maxGaps = 40
+const maxGaps = 10
 
 // engines are replicas with continuous batching behind a router, with the lengths of a recorded service.
 type engines struct {
@@ -208,44 +209,38 @@ func (e engines) arm(r *rand.Rand, n int) (all []served) {
 		on[q] = pool.Push(q)
 	}
 	pool.Run(math.MaxFloat64 / 2)
+	slices.SortFunc(all, func(a, b served) int { return cmp.Compare(a.at, b.at) })
 	return all
 }
 
 // effect is how much worse a candidate is.
 type effect struct {
 	slower [Indicators]float64 // factors, 0 for none
-	odds   float64             // of a bad request, 0 for the same
 }
 
-// slower returns the effect of a candidate all of whose latencies are larger.
-func slower(by float64) (e effect) {
-	for i := range e.slower {
+// slower returns the effect of a candidate whose latencies are larger.
+func slower(by float64, which ...Indicator) (e effect) {
+	for _, i := range which {
 		e.slower[i] = 1 + by
 	}
 	return e
 }
 
-// objective is the SLO of a world.
-type objective struct{ threshold, bad float64 }
-
-// record returns an arm with the requests.
-func record(r *rand.Rand, all []served, e effect, slo objective) *Arm {
+// record returns an arm with the requests. Those with a longer time to first token than the threshold are bad for the SLO.
+func record(all []served, e effect, threshold float64) *Arm {
 	a := &Arm{}
-	epoch := time.Unix(1_800_000_000, 0)
-	worse := slo.bad * e.odds / (1 - slo.bad + slo.bad*e.odds)
 	for _, s := range all {
 		q := Request{
 			Run: strconv.Itoa(s.run), Replica: fmt.Sprintf("r%d", s.replica), Start: epoch.Add(time.Duration(s.at * 1e9)), PromptTokens: uint64(s.prompt),
-			Unsuccessful: s.unsuccessful, Values: s.latencies,
+			Unsuccessful: s.unsuccessful, Values: s.latencies, TokenGaps: &sketch.Sketch{},
 		}
-		bad := s.unsuccessful || s.latencies[TimeToFirstToken] > slo.threshold || e.odds > 0 && r.Float64() < (worse-slo.bad)/(1-slo.bad)
-		q.Verdicts = func(yield func(string, bool) bool) { yield("all", bad) }
 		for i, f := range e.slower {
 			if f > 0 {
 				q.Values[i] *= f
 			}
 		}
-		q.TokenGaps = &sketch.Sketch{}
+		bad := s.unsuccessful || q.Values[TimeToFirstToken] > threshold
+		q.Verdicts = func(yield func(string, bool) bool) { yield("all", bad) }
 		for _, gap := range s.gaps {
 			if f := e.slower[InterTokenLatency]; f > 0 {
 				gap *= f
