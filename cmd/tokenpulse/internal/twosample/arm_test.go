@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 	"time"
 
@@ -27,7 +28,7 @@ func TestArm_BlocksOfTimesFarApart(t *testing.T) {
 	a, random := &Arm{}, rand.New(rand.NewPCG(1, 1))
 	for i := range 2000 {
 		r := request(random, i)
-		r.Run = fmt.Sprint(i % maxRuns)
+		r.Run = strconv.Itoa(i % maxRuns)
 		r.Start = time.Unix(random.Int64N(1<<40)-1<<39, 0)
 		a.Add(r)
 	}
@@ -38,10 +39,10 @@ func TestArm_BlocksOfTimesFarApart(t *testing.T) {
 
 func TestArm_RunsReplicasAndSLOsBeyondTheLimitAreCounted(t *testing.T) {
 	for name, change := range map[string]func(i int, r *Request){
-		"runs":     func(i int, r *Request) { r.Run = fmt.Sprint(i % (maxRuns + 1)) },
-		"replicas": func(i int, r *Request) { r.Replica = fmt.Sprint(i % (maxReplicas + 1)) },
+		"runs":     func(i int, r *Request) { r.Run = strconv.Itoa(i % (maxRuns + 1)) },
+		"replicas": func(i int, r *Request) { r.Replica = strconv.Itoa(i % (maxReplicas + 1)) },
 		"slos": func(i int, r *Request) {
-			r.Verdicts = func(yield func(string, bool) bool) { yield(fmt.Sprint(i%(maxSLOs+1)), false) }
+			r.Verdicts = func(yield func(string, bool) bool) { yield(strconv.Itoa(i%(maxSLOs+1)), false) }
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -60,7 +61,7 @@ func TestArm_RunsReplicasAndSLOsBeyondTheLimitAreCounted(t *testing.T) {
 
 func TestArm_MergeEqualsAdd(t *testing.T) {
 	run := func(name string) func(int, *Request) {
-		return func(i int, r *Request) {
+		return func(_ int, r *Request) {
 			r.Run = name
 			if name == "b" {
 				r.Start = r.Start.Add(24 * time.Hour)

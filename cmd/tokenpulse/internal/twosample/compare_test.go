@@ -5,9 +5,9 @@ package twosample
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 	"time"
 
@@ -26,7 +26,7 @@ func request(r *rand.Rand, i int) *Request {
 	}
 	ttft := 0.3 * math.Exp(0.2*r.NormFloat64())
 	return &Request{
-		Replica: fmt.Sprint(i % 4), Start: epoch.Add(time.Duration(i) * 100 * time.Millisecond), PromptTokens: 500, TokenGaps: gaps,
+		Replica: strconv.Itoa(i % 4), Start: epoch.Add(time.Duration(i) * 100 * time.Millisecond), PromptTokens: 500, TokenGaps: gaps,
 		Values:   [Indicators]float64{ttft, 0.02 * math.Exp(0.1*r.NormFloat64()), math.NaN(), ttft + 2*math.Exp(0.1*r.NormFloat64())},
 		Verdicts: func(yield func(string, bool) bool) { yield("all", ttft > 0.4) },
 	}
@@ -133,6 +133,11 @@ func TestCompare_SLOWithoutBadRequestsIsUndecided(t *testing.T) {
 // oneIn chooses requests of all replicas at random.
 func oneIn(n uint64, i int) bool { return mixed(uint64(i))%n == 0 }
 
+// failing lets one of n requests fail.
+func failing(n uint64) func(int, *Request) {
+	return func(i int, r *Request) { r.Unsuccessful = oneIn(n, i) }
+}
+
 func TestCompare_Refuses(t *testing.T) {
 	for _, c := range []struct {
 		name       string
@@ -147,9 +152,8 @@ func TestCompare_Refuses(t *testing.T) {
 				r.PromptTokens = 5000
 			}
 		}), PromptMix},
-		{"more errors", armOf(1, 8000, func(i int, r *Request) { r.Unsuccessful = oneIn(25, i) }),
-			armOf(2, 8000, func(i int, r *Request) { r.Unsuccessful = oneIn(18, i) }), Outcomes},
-		{"fewer errors", armOf(1, 4000, func(i int, r *Request) { r.Unsuccessful = oneIn(10, i) }), armOf(2, 4000, nil), Outcomes},
+		{"more errors", armOf(1, 8000, failing(25)), armOf(2, 8000, failing(18)), Outcomes},
+		{"fewer errors", armOf(1, 4000, failing(10)), armOf(2, 4000, nil), Outcomes},
 		{"twice the load", armOf(1, 4000, nil), armOf(2, 4000, func(i int, r *Request) {
 			r.Start = epoch.Add(time.Duration(i) * 50 * time.Millisecond)
 		}), Load},
@@ -183,22 +187,20 @@ func TestCompare_Refuses(t *testing.T) {
 	}
 }
 
-// The odds of an error are an SLO that nobody has to configure.
+// The odds of an error are compared without an SLO.
 func TestCompare_ManyMoreErrorsAreWorse(t *testing.T) {
-	r := compare(t, armOf(1, 4000, func(i int, r *Request) { r.Unsuccessful = oneIn(100, i) }),
-		armOf(2, 4000, func(i int, r *Request) { r.Unsuccessful = oneIn(10, i) }), latencies)
+	r := compare(t, armOf(1, 4000, failing(100)), armOf(2, 4000, failing(10)), latencies)
 	require.Equal(t, Worse, r.Verdict)
 	require.Contains(t, r.Hint, "unsuccessful requests")
 }
 
 // The slowest 3% of the candidate fail, which would make the others look faster.
 func TestCompare_FailedSlowRequestsDoNotPass(t *testing.T) {
-	failing := func(i int, r *Request) {
+	steady := failing(40)
+	r := compare(t, armOf(1, 20000, steady), armOf(2, 20000, func(i int, r *Request) {
 		slowed(1.1)(i, r)
 		r.Unsuccessful = r.Values[TimeToFirstToken] > 0.48
-	}
-	steady := func(i int, r *Request) { r.Unsuccessful = oneIn(40, i) }
-	r := compare(t, armOf(1, 20000, steady), armOf(2, 20000, failing), latencies)
+	}), latencies)
 	require.NotEqual(t, Equivalent, r.Verdict, r.Hint)
 	r = compare(t, armOf(1, 20000, steady), armOf(2, 20000, func(i int, r *Request) {
 		slowed(1.02)(i, r)
@@ -261,7 +263,7 @@ func TestCompare_RunsThatDiffer(t *testing.T) {
 			shift[i] = math.Exp(0.2 * r.NormFloat64())
 		}
 		return func(i int, q *Request) {
-			q.Run, q.Start = fmt.Sprint(i%n), epoch.Add(time.Duration(i%n)*time.Hour+time.Duration(i/n)*100*time.Millisecond)
+			q.Run, q.Start = strconv.Itoa(i%n), epoch.Add(time.Duration(i%n)*time.Hour+time.Duration(i/n)*100*time.Millisecond)
 			slowed(shift[i%n])(i, q)
 		}
 	}

@@ -194,7 +194,7 @@ func TestSimulate(t *testing.T) {
 		t.Skip("-runs is 0")
 	}
 	const alpha = 0.05
-	for _, size := range strings.Split(*sizes, ",") {
+	for size := range strings.SplitSeq(*sizes, ",") {
 		n, err := strconv.Atoi(size)
 		require.NoError(t, err)
 		fmt.Printf("\n%d requests of each arm, %d runs\n\n", n, *runs)

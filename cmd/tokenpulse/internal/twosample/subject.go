@@ -149,7 +149,8 @@ func (s *subject) decide(r *Row, alpha float64, better bool) Decision {
 func (s *subject) needed(tolerance, upper float64) string {
 	n := &s.views[0]
 	d := n.sides[candidate].estimate - n.sides[baseline].estimate
-	if times := math.Ceil(math.Pow((upper-d)/(tolerance-d), 2)); d < tolerance && times < maxTimes {
+	narrower := (upper - d) / (tolerance - d)
+	if times := math.Ceil(narrower * narrower); d < tolerance && times < maxTimes {
 		return fmt.Sprintf("about %g times as many requests", max(times, 2))
 	}
 	return "many more requests, or compare with a larger tolerance"
