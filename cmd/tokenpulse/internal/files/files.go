@@ -47,7 +47,8 @@ type Result struct {
 	Files, Damaged int
 	// Skipped are messages of metrics, logs or profiles.
 	Skipped int
-	// Notes are what the tools that recorded the streams do not say, a sentence each.
+	// Notes are what the tools that recorded the streams do not say, and what a user should know of single files, a sentence
+	// each. Those beyond maxNotes are left out.
 	Notes []string
 	// Partial means that the context was cancelled before the end.
 	Partial bool
@@ -133,18 +134,28 @@ func (r *reader) readFile(ctx context.Context, path string) error {
 // readRecording reads a file of recorded streams, and makes spans of them.
 func (r *reader) readRecording(ctx context.Context, file *openfile.File, kind recording.Kind) error {
 	for _, note := range kind.Notes() {
-		if !slices.Contains(r.result.Notes, note) {
-			r.result.Notes = append(r.result.Notes, note)
-		}
+		r.note(note)
 	}
 	damaged := r.damaged(ctx)
-	scanner := recording.Scanner{Damaged: func(err error) error { return damaged(fmt.Errorf("%s: %w", file.Name(), err)) }}
+	scanner := recording.Scanner{
+		Damaged: func(err error) error { return damaged(fmt.Errorf("%s: %w", file.Name(), err)) },
+		Warn:    func(warning string) { r.note(file.Name() + ": " + warning) },
+	}
 	batches := streamspan.Batches{Service: cmp.Or(kind.Client(), "recorded"), Yield: r.deliver(file.Name())}
 	err := scanner.Scan(ctx, file, kind, batches.Add)
 	if err == nil || ctx.Err() != nil {
 		err = errors.Join(err, batches.Flush())
 	}
 	return err
+}
+
+// maxNotes limits Result.Notes.
+const maxNotes = 100
+
+func (r *reader) note(note string) {
+	if len(r.result.Notes) < maxNotes && !slices.Contains(r.result.Notes, note) {
+		r.result.Notes = append(r.result.Notes, note)
+	}
 }
 
 // deliver returns what takes the spans of a run.
