@@ -115,7 +115,7 @@ suite-lighthouse: build $(LIGHTHOUSE) ## Lighthouse rates performance and access
 
 .PHONY: suite-media
 suite-media: build ## Rewrite the pictures of the live page in docs/images from a run of five minutes; needs chromium and webp
-	go test -C e2e -count=1 -tags=media -v ./page -run='^TestLivePageMedia$$' $(ARGS)
+	go test -C e2e -count=1 -tags=media -v ./page -run='^Test(LivePage|Terminal)Media$$' $(ARGS)
 
 ##@ From nothing to a package
 
