@@ -75,7 +75,7 @@ func entryOf(q *request.Request) entry {
 		Estimated: append([]string{}, q.Estimated...), Reason: text(q.Reason()),
 		RequestDuration: value(numbers.RequestDuration), TimeToFirstToken: value(numbers.TimeToFirstToken), TimePerOutputToken: value(numbers.TimePerOutputToken),
 		Queue: value(numbers.QueueDuration), Prefill: value(numbers.PrefillDuration), Decode: value(numbers.DecodeDuration), Network: value(numbers.NetworkDuration),
-		InputTokens: number(q.InputTokens), CachedInputTokens: number(q.CachedTokens), OutputTokens: number(q.Tokens),
+		InputTokens: number(q.InputTokens), CachedInputTokens: number(q.CachedTokens), OutputTokens: number(q.OutputTokens),
 		Stalls: number(q.Stalls), StallDuration: number(q.StallSeconds), LargestGap: number(q.Gap),
 		SLOsBreached: append([]string{}, q.Breached...),
 	}

@@ -57,7 +57,11 @@ func chat(batch ptrace.Traces, n byte, attributes map[string]any, arrivals ...in
 // read passes a batch to a ranking, as the command does.
 func read(t *testing.T, r *Ranking, batches ...ptrace.Traces) {
 	t.Helper()
-	settings := config.Default()
+	readWith(t, r, config.Default(), batches...)
+}
+
+func readWith(t *testing.T, r *Ranking, settings config.Config, batches ...ptrace.Traces) {
+	t.Helper()
 	settings.Latency.Timeline = "keep"
 	settings.Latency.SLOs = []judge.SLOConfig{{Name: "ttft", Indicator: "time_to_first_token", Threshold: "200ms"}}
 	p, err := pipeline.New(t.Context(), pipeline.Settings{Latency: settings.Latency, SLI: settings.SLI, Logger: zaptest.NewLogger(t), Watch: r.Watch})
@@ -195,6 +199,24 @@ func TestRanking_ListsAggregatedRequestsOnce(t *testing.T) {
 	read(t, r, aggregated(), aggregated())
 	require.Len(t, r.Slowest(), 1)
 	require.InDelta(t, 0.25, r.Slowest()[0].Gap, 1e-9)
+}
+
+// The root of a trace has numbers of the trace, and is no request.
+func TestRanking_LeavesOutTraces(t *testing.T) {
+	batch := ptrace.NewTraces()
+	call := chat(batch, 1, nil, 100, 200)
+	root := batch.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty()
+	root.SetTraceID(call.TraceID())
+	root.SetSpanID([8]byte{9})
+	root.SetStartTimestamp(call.StartTimestamp())
+	root.SetEndTimestamp(call.EndTimestamp() + 1e9)
+	call.SetParentSpanID(root.SpanID())
+	settings := config.Default()
+	settings.Latency.RollUp = true
+	r := New(numbers.RequestDuration, 20, nil)
+	readWith(t, r, settings, batch)
+	require.Equal(t, []int{1}, seconds(r))
+	require.Equal(t, int64(1), r.Requests)
 }
 
 func TestRanking_RepeatedSpansAreListedOnce(t *testing.T) {

@@ -83,7 +83,7 @@ func cells(q *request.Request) []string {
 	}
 	return []string{
 		q.Start.UTC().Format(startFormat), q.Seconds(numbers.RequestDuration), q.Seconds(numbers.TimeToFirstToken),
-		q.Seconds(numbers.TimePerOutputToken), terminal.Duration(q.Gap), request.Count(q.InputTokens), request.Count(q.Tokens),
+		q.Seconds(numbers.TimePerOutputToken), terminal.Duration(q.Gap), request.Count(q.InputTokens), request.Count(q.OutputTokens),
 		reason, q.Stalled(), series.OutcomeNames[q.Outcome], terminal.Name(q.Vantage), terminal.Name(q.Model),
 		hexOf(q.TraceID[:]), hexOf(q.SpanID[:]), terminal.Name(q.Replica), terminal.Name(strings.Join(breached, ",")),
 	}

@@ -29,8 +29,6 @@ type Request struct {
 	Model string
 	// Gap is the longest time between two chunks in seconds, or the wait at the end of a request that may have hung.
 	Gap float64
-	// Tokens are the output tokens: as reported, or else as counted.
-	Tokens float64
 	// Chunks are the arrivals of its chunks, or nil.
 	Chunks *slowest.Strip
 	*slowest.Entry
@@ -45,14 +43,10 @@ func New(r *series.Contribution, span ptrace.Span, resource pcommon.Map) *Reques
 	entry.Timeline = spanreader.Timeline(span)
 	chunks := entry.Strip(maxChunks)
 	entry.Timeline = nil // the chunks have it
-	q := &Request{
+	return &Request{
 		Start: span.StartTimestamp().AsTime(), Model: attributes.Label(names.GenAIRequestModel, span.Attributes(), resource),
-		Gap: entry.LongestGap(chunks), Tokens: entry.OutputTokens, Chunks: chunks, Entry: entry,
+		Gap: entry.LongestGap(chunks), Chunks: chunks, Entry: entry,
 	}
-	if n, ok := attributes.Plausible(span.Attributes(), numbers.TokenCount.Attribute()); ok && math.IsNaN(q.Tokens) {
-		q.Tokens = n
-	}
-	return q
 }
 
 // estimates has the number that decides whether a reason of slowest.Entry is an estimate.

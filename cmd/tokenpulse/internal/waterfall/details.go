@@ -74,8 +74,8 @@ func values(r *request.Request) (all []string) {
 	if !math.IsNaN(r.InputTokens) {
 		all = append(all, together(request.Count(r.InputTokens)+" input tokens"))
 	}
-	if !math.IsNaN(r.Tokens) {
-		all = append(all, together(request.Count(r.Tokens)+" output tokens"))
+	if !math.IsNaN(r.OutputTokens) {
+		all = append(all, together(request.Count(r.OutputTokens)+" output tokens"))
 	}
 	if r.Stalls > 0 {
 		all = append(all, together("stalls "+r.Stalled()))

@@ -94,7 +94,7 @@ func (p *picture) span(s *span, prefix string) {
 	p.row(prefix+s.label(), vantageOf(s, r), string(bar.marks), length)
 	if r != nil && r.Chunks != nil && len(r.Chunks.At) > 0 {
 		p.used[levels[0]] = true
-		p.row(below(s, prefix), "", string(tokensOf(s, r, &p.axis).marks), request.Count(r.Tokens)+" tok")
+		p.row(below(s, prefix), "", string(tokensOf(s, r, &p.axis).marks), request.Count(r.OutputTokens)+" tok")
 	}
 }
 

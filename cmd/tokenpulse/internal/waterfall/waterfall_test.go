@@ -192,6 +192,31 @@ func TestDraw_MarksTheWaitOfARequestThatHung(t *testing.T) {
 	require.Contains(t, picture, "! failed")
 }
 
+// The stream went on after the program ended its span.
+func TestDraw_TokensAfterTheEndOfTheSpan(t *testing.T) {
+	batch := example(t)
+	s := batch.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
+	s.SetEndTimestamp(s.StartTimestamp() + 500_000_000)
+	picture := drawn(t, 11+1+8+92+10, batch, nil) // 10 ms a column: the last token is at 920 ms
+	require.Contains(t, picture, "UTC, 920ms\n")
+	require.Contains(t, rows(picture)[2], "█"+marks(60, " ")+"▃▃", "the tokens at 290, 900 and 920 ms")
+}
+
+// Another Collector annotated it by another clock.
+func TestDraw_WaitThatIsLongerThanTheSpan(t *testing.T) {
+	batch, spans := trace()
+	add(spans, 1, 0, "root", 0, 1000)
+	s := add(spans, 2, 1, "hung", 500, 1000)
+	require.NoError(t, s.Attributes().FromRaw(map[string]any{
+		"tokenpulse.source": "token_tap", "tokenpulse.outcome": "incomplete", "tokenpulse.request.duration": 0.9,
+		"tokenpulse.time_to_first_token": 0.1, "tokenpulse.decode.duration": 0.1,
+	}))
+	row := rows(drawn(t, 60, batch, nil))[2]
+	bar := strings.TrimPrefix(row, "└ hung         ")
+	require.Equal(t, strings.Repeat(" ", 17), bar[:17], row)
+	require.Contains(t, row, "××××")
+}
+
 // Names come from senders, attributes may hold prompts.
 func TestDraw_EscapesNamesAndShowsNoText(t *testing.T) {
 	batch := example(t)
@@ -255,6 +280,9 @@ func TestDraw_TreesThatAreNone(t *testing.T) {
 		picture := strings.Join(rows(drawn(t, 100, batch, nil)), "\n")
 		for i := range parents {
 			require.Equal(t, 1, strings.Count(picture, fmt.Sprintf("span%d", i+1)), name)
+		}
+		if name == "each other's parents" {
+			require.Contains(t, picture, "└ span1", "the other one is earlier")
 		}
 	}
 }
