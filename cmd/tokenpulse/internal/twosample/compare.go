@@ -25,6 +25,10 @@ func Compare(base, cand *Arm, q Question) (Result, error) {
 	if c.mix.Changed {
 		r.Warnings = append(r.Warnings, c.mix.note())
 	}
+	if n := c.withoutLength(); n != [2]uint64{} {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("the odds of unsuccessful requests are those of all lengths of prompts: %d and %d of them report none",
+			n[baseline], n[candidate]))
+	}
 	subjects, left := c.subjects(&q)
 	r.Warnings = append(r.Warnings, left...)
 	deciding := 0
@@ -49,7 +53,7 @@ const (
 
 // outcomesDiffer returns a decision if the arms have different shares of unsuccessful requests: then the latencies are of different requests.
 func (c *comparison) outcomesDiffer() (none Decision) {
-	n, ok := c.odds([2]counter{unsuccessful, unsuccessful})
+	n, ok := c.outcomes()
 	if !ok || math.Abs(n.values[candidate]-n.values[baseline]) < minDifference {
 		return none
 	}

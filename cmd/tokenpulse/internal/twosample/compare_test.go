@@ -244,6 +244,40 @@ func TestCompare_ChangedMixIsComparedWithinBands(t *testing.T) {
 	require.Equal(t, Worse, slower.Verdict)
 }
 
+// Services report no usage of requests that fail. 2% and 10% of them fail, in a mix that is the same, changed, or unknown.
+func TestCompare_MoreErrorsWithoutLengthAreWorse(t *testing.T) {
+	errorsOf := func(n uint64, change func(int, *Request)) func(int, *Request) {
+		return func(i int, r *Request) {
+			change(i, r)
+			if failing(n)(i, r); r.Unsuccessful {
+				r.PromptTokens = 0
+			}
+		}
+	}
+	same := func(int, *Request) {}
+	unknown := func(_ int, r *Request) { r.PromptTokens = 0 }
+	for _, c := range []struct {
+		name       string
+		base, cand func(int, *Request)
+		changed    bool
+	}{
+		{"same mix", same, same, false},
+		{"changed mix", longer(0.2), longer(0.3), true},
+		{"no length known", unknown, unknown, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := compare(t, armOf(1, 4000, errorsOf(50, c.base)), armOf(2, 4000, errorsOf(10, c.cand)), latencies)
+			require.Equal(t, c.changed, r.Mix.Changed)
+			require.Equal(t, Worse, r.Verdict, r.Hint)
+			outcomes := r.Rows[len(r.Rows)-1]
+			require.InDelta(t, 0.02, outcomes.Baseline.Value, 0.01)
+			require.InDelta(t, 0.1, outcomes.Candidate.Value, 0.02)
+		})
+	}
+	r := compare(t, armOf(1, 4000, same), armOf(2, 4000, errorsOf(1, same)), latencies)
+	require.Equal(t, Worse, r.Verdict, "all fail")
+}
+
 func TestCompare_NamesBandsThatAreLeftOut(t *testing.T) {
 	r := compare(t, armOf(1, 4000, nil), armOf(2, 4000, func(i int, r *Request) {
 		if i%10 == 0 {

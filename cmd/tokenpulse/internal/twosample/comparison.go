@@ -22,12 +22,17 @@ func newComparison(of [2]*Arm) *comparison {
 	c := &comparison{arms: of}
 	c.totals = [2]group{of[baseline].total(), of[candidate].total()}
 	if c.mix = newMix(&c.totals[baseline], &c.totals[candidate]); !c.mix.Changed {
-		for i, a := range of {
-			c.arms[i] = a.pooled()
-			c.totals[i] = c.arms[i].total()
-		}
+		c.pool()
 	}
 	return c
+}
+
+// pool merges the bands of both arms.
+func (c *comparison) pool() {
+	for i, a := range c.arms {
+		c.arms[i] = a.pooled()
+		c.totals[i] = c.arms[i].total()
+	}
 }
 
 // total sums up an arm.
@@ -98,6 +103,26 @@ func (c *comparison) odds(of [2]counter) (o number, ok bool) {
 	odds := func(p float64) float64 { return p / (1 - p) }
 	o.ratio = ratio(odds(o.values[candidate]), odds(o.values[baseline]))
 	return o, true
+}
+
+// withoutLength returns how many unsuccessful requests of each arm no band holds. There are none if the mix is the same.
+func (c *comparison) withoutLength() (n [2]uint64) {
+	if c.mix.Changed {
+		n = [2]uint64{c.totals[baseline].withoutLength(), c.totals[candidate].withoutLength()}
+	}
+	return n
+}
+
+// outcomes compares the odds of unsuccessful requests. If some of them have no length, it compares those of all lengths: no band shows
+// how many more there are.
+func (c *comparison) outcomes() (o number, ok bool) {
+	of := [2]counter{unsuccessful, unsuccessful}
+	if c.withoutLength() == [2]uint64{} {
+		return c.odds(of)
+	}
+	all := comparison{arms: c.arms}
+	all.pool()
+	return all.odds(of)
 }
 
 func logit(p float64) float64 { return math.Log(p / (1 - p)) }

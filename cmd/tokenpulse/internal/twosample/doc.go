@@ -51,6 +51,9 @@
 // If the arms differ in the lengths of their prompts (chi-square, 5%), the shares of bad requests are those within bands of lengths, in the
 // baseline's mix. The baseline's percentiles stay the same, and the candidate's are those that it would have had.
 //
+// Unsuccessful requests without a reported length are no part of the mix. With a changed mix, outcomes are then compared in all lengths: in a
+// band of their own, all would be bad in both arms, however many they are.
+//
 // # Sources
 //
 //   - E. L. Korn, B. I. Graubard: Confidence Intervals for Proportions with Small Expected Number of Positive Counts Estimated from Survey

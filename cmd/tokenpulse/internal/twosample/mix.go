@@ -20,7 +20,7 @@ type Mix struct {
 
 // Band is a range of prompt lengths that an arm has requests of.
 type Band struct {
-	// Prompts is the range of tokens, such as 257-512, or unknown.
+	// Prompts is the range of tokens, such as 257-512, or unknown: successful requests without a reported length.
 	Prompts   string `json:"prompts"`
 	Baseline  uint64 `json:"baseline"`
 	Candidate uint64 `json:"candidate"`
@@ -73,7 +73,7 @@ func newMix(baseline, candidate *group) (m Mix) {
 		}
 	}
 	freedom := float64(len(m.Bands) - 1)
-	if m.Changed = freedom > 0 && mathext.GammaIncRegComp(freedom/2, chiSquare/2) < mixAlpha; m.Changed {
+	if m.Changed = freedom > 0 && sums[0] > 0 && sums[1] > 0 && mathext.GammaIncRegComp(freedom/2, chiSquare/2) < mixAlpha; m.Changed {
 		for i := range m.Bands {
 			b := &m.Bands[i]
 			b.Compared = min(b.Baseline, b.Candidate) >= minInBand
@@ -82,11 +82,25 @@ func newMix(baseline, candidate *group) (m Mix) {
 	return m
 }
 
+// requests returns how many requests of a band the mix counts. Failed requests often report no length: a change of their number is none
+// of the mix.
 func (g *group) requests(band int) uint64 {
-	if g[band] == nil {
+	switch c := g[band]; {
+	case c == nil:
+		return 0
+	case band == unknownBand:
+		return c.requests - c.unsuccessful
+	default:
+		return c.requests
+	}
+}
+
+// withoutLength returns how many unsuccessful requests have a prompt of unknown length.
+func (g *group) withoutLength() uint64 {
+	if g[unknownBand] == nil {
 		return 0
 	}
-	return g[band].requests
+	return g[unknownBand].unsuccessful
 }
 
 // compared returns the share of each arm's requests in bands that are compared.
@@ -106,7 +120,7 @@ func (m *Mix) compared() (baseline, candidate float64) {
 // refuse returns why the arms cannot be compared, or nothing.
 func (m *Mix) refuse() (none Decision) {
 	b, c := m.compared()
-	if min(b, c) >= minCompared {
+	if !m.Changed || min(b, c) >= minCompared {
 		return none
 	}
 	return undecided(PromptMix, "the lengths of prompts differ too much: %.0f%% of the baseline's requests and %.0f%% of the candidate's are of lengths"+

@@ -58,7 +58,7 @@ func (c *comparison) subjects(q *Question) (all []subject, left []string) {
 			all = append(all, s)
 		}
 	}
-	if n, ok := c.odds([2]counter{unsuccessful, unsuccessful}); ok {
+	if n, ok := c.outcomes(); ok {
 		all = append(all, subject{as: Row{Decides: true}, tolerance: q.OddsTolerance, views: []number{n}})
 	}
 	return all, left
