@@ -176,6 +176,10 @@ suite-liveness simulate-liveness: ## Simulate 300 engine-days for the tables of 
 suite-capacity simulate-capacity: ## Simulate 200 engines with a known limit, and services that are scaled by what was learned of it; about 15 minutes on two cores. ARGS='-first=10000 -trail' simulates others
 	go test -count=1 -timeout=0 -v -run='^TestSimulate$$' ./internal/capacity -seeds=200 -changes=200 -closed=200 $(ARGS)
 
+.PHONY: simulate-sizing
+simulate-sizing: ## Simulate 60 benchmarks of engines with a known limit for each row of the tables of docs/offline.md, and print them; about an hour on two cores
+	go test -C cmd/tokenpulse -count=1 -timeout=0 -v -run='^TestSimulate$$' ./internal/sizing -sweeps=60 $(ARGS)
+
 .PHONY: suite-fuzz
 suite-fuzz: ## Run each fuzz target for FUZZTIME (default 20s, about 15 minutes in total)
 	@set -e; for module in . cmd/tokenpulse; do for package in $$(go list -C $$module ./...); do \

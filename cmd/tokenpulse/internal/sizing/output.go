@@ -175,15 +175,14 @@ func (a *Answer) needs(out io.Writer) {
 func (a *Answer) conclusion() string {
 	switch a.Reason {
 	case "":
-		return fmt.Sprintf("The limit of a replica is at least %s (%s), and below %s requests/s (%s).", load(a.Met), terminal.Name(a.Met.Name),
-			number(a.Missed.Load[capacity.Requests]), terminal.Name(a.Missed.Name))
+		return fmt.Sprintf("The limit of a replica is at least %s, and below %s.", load(a.Met), load(a.Missed))
 	case KneeNotSeen:
-		return fmt.Sprintf("The limit of a replica is at least %s (%s). No run missed the objective: run higher loads.", load(a.Met), terminal.Name(a.Met.Name))
+		return fmt.Sprintf("The limit of a replica is at least %s. No run missed the objective: run higher loads, or longer.", load(a.Met))
 	case NeverMet:
-		return fmt.Sprintf("The limit of a replica is below %s (%s). No run met the objective: run lower loads, or longer.", load(a.Missed), terminal.Name(a.Missed.Name))
+		return fmt.Sprintf("The limit of a replica is below %s. No run met the objective: run lower loads, or longer.", load(a.Missed))
 	case MixChanged:
 		low, high := a.Between[0], a.Between[1]
-		return fmt.Sprintf("No limit: runs have other requests. Means are %.0f output tokens and %.0f prompt tokens that are not cached in %s, %.0f and %.0f in %s.",
+		return fmt.Sprintf("No limit: the requests of runs differ. Means are %.0f output tokens and %.0f prompt tokens not cached in %s, %.0f and %.0f in %s.",
 			low.Output, low.Prompt, terminal.Name(low.Name), high.Output, high.Prompt, terminal.Name(high.Name))
 	case OtherView:
 		low, high := a.Between[0], a.Between[1]
@@ -198,8 +197,7 @@ func (a *Answer) conclusion() string {
 }
 
 func load(r *Run) string {
-	return fmt.Sprintf("%s requests/s, %s output tokens/s, %s prompt tokens/s that are not cached", number(r.Load[capacity.Requests]),
-		number(r.Load[capacity.OutputTokens]), number(r.Load[capacity.PromptTokens]))
+	return fmt.Sprintf("%s requests/s (%s)", number(r.Load[capacity.Requests]), terminal.Name(r.Name))
 }
 
 // replicas names a number of replicas: fewer may do if the limit is higher than any run.
@@ -217,10 +215,10 @@ func (a *Answer) replicas(n int) string {
 func (a *Answer) trace() string {
 	t := a.Trace
 	if !t.Fits {
-		return fmt.Sprintf("The limit is not that of the workload, whose requests differ from those of the runs: %.0f output tokens and %.0f prompt tokens on average, cached ones included.",
-			t.Output, t.Prompt)
+		return fmt.Sprintf("The limit is not that of the workload, whose requests differ: means are %.0f output tokens and %.0f prompt tokens,\n"+
+			"but %.0f and %.0f in the runs, cached ones included.", t.Output, t.Prompt, a.Met.Output, a.Met.Prompt+a.Met.Cached)
 	}
-	text := fmt.Sprintf("The workload needs %s for the highest load of 10 minutes (%s requests/s), and %s for that of a minute (%s requests/s).",
+	text := fmt.Sprintf("The workload needs %s for its highest load of 10 minutes, %s requests/s,\nand %s for that of a minute, %s requests/s.",
 		a.replicas(t.Sustained.Replicas), number(t.Sustained.Load[capacity.Requests]), a.replicas(t.Minute.Replicas), number(t.Minute.Load[capacity.Requests]))
 	if t.Duration < 10*time.Minute {
 		text += fmt.Sprintf(" It lasts only %v.", t.Duration.Round(time.Second))

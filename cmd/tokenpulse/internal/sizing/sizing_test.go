@@ -169,10 +169,10 @@ func TestFind_SaysWhyThereIsNoLimit(t *testing.T) {
 			var out strings.Builder
 			require.NoError(t, (&Answer{SLO: "all", Limit: l}).WriteTable(&out))
 			require.Contains(t, out.String(), map[Reason]string{
-				KneeNotSeen: "The limit of a replica is at least 2.00 requests/s, 200 output tokens/s, 1200 prompt tokens/s that are not cached (more). No run missed",
+				KneeNotSeen: "The limit of a replica is at least 2.00 requests/s (more). No run missed",
 				NeverMet:    "The limit of a replica is below 3.00 requests/s",
 				NotMonotone: "bad missed the objective, but more met it at a higher load",
-				MixChanged:  "Means are 100 output tokens and 600 prompt tokens that are not cached in good, ",
+				MixChanged:  "Means are 100 output tokens and 600 prompt tokens not cached in good, ",
 				OtherView:   `good by "engine", client by "client"`,
 				TooFew:      "No limit: no run is decided",
 			}[c.reason])
