@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -52,7 +53,7 @@ func TestReport_ReadsRotatedFilesOfEachFormat(t *testing.T) {
 			folder := t.TempDir()
 			collector.Setenv(t, "FOLDER", folder)
 			c := collector.Start(t, collector.WriteFile(t, t.TempDir(), "config.yaml", rotatesFiles), "--feature-gates="+gate+"exporter.file.nativeCompression")
-			collector.Run(t, collector.Built(t, "tokenpulse"), "generate", "--fast", "--requests", fmt.Sprint(requests), "--seed", "1", "--endpoint", c.HTTP)
+			collector.Run(t, collector.Built(t, "tokenpulse"), "generate", "--fast", "--requests", strconv.Itoa(requests), "--seed", "1", "--endpoint", c.HTTP)
 			c.Stop(t)
 
 			whole := filepath.Join(folder, "whole.jsonl")
