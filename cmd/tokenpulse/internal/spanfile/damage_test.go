@@ -218,10 +218,10 @@ func TestRead_SaysWhatIsDamaged(t *testing.T) {
 	wrong[0] = 0x09
 	bomb := zstandard(t, bytes.Repeat([]byte{'\n'}, maxMessageBytes+1))
 	for expected, damaged := range map[string][]byte{
-		"file: message 2: no spans in protobuf: proto: wrong wireType = 1 for field ResourceSpans":                   wrong,
-		"file: message 2: the zstd data is damaged: unexpected EOF":                                                  zstandard(t, message)[:8],
-		"file: message 2: the message is larger than 64 MiB; write fewer spans at once":                              bomb,
-		"file: message 2: invalid JSON at byte 20: invalid character 'x' looking for beginning of object key string": zstandard(t, []byte(`{"resourceSpans":[{x}]}`)),
+		"file: message 2: no spans in protobuf: proto: wrong wireType = 1 for field ResourceSpans":                                          wrong,
+		"file: message 2: the zstd data is damaged: unexpected EOF":                                                                         zstandard(t, message)[:8],
+		"file: message 2: the message is larger than 64 MiB; write fewer spans at once, as with send_batch_max_size of the batch processor": bomb,
+		"file: message 2: invalid JSON at byte 20: invalid character 'x' looking for beginning of object key string":                        zstandard(t, []byte(`{"resourceSpans":[{x}]}`)),
 	} {
 		got := read(t, prefixed(message, damaged, message))
 		require.NoError(t, got.err)
@@ -288,7 +288,7 @@ func TestRead_LimitsTheSizeOfAMessage(t *testing.T) {
 	} {
 		got := readLimited(t, slices.Concat(test.small, test.atLimit, test.above, test.small), limit)
 		require.NoError(t, got.err, name)
-		require.Equal(t, []string{test.place + ": the message is larger than 64 MiB; write fewer spans at once"}, got.damaged, name)
+		require.Equal(t, []string{test.place + ": the message is larger than 64 MiB; write fewer spans at once, as with send_batch_max_size of the batch processor"}, got.damaged, name)
 		require.Len(t, got.messages, 3, name)
 	}
 }

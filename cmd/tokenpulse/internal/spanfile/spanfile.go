@@ -19,7 +19,7 @@ import (
 // because a reader holds one message. A batch of 8192 spans with timelines has 20 MB.
 const maxMessageBytes = 64 << 20
 
-var errTooLarge = fmt.Errorf("the message is larger than %d MiB; write fewer spans at once", maxMessageBytes>>20)
+var errTooLarge = fmt.Errorf("the message is larger than %d MiB; write fewer spans at once, as with send_batch_max_size of the batch processor", maxMessageBytes>>20)
 
 // Sink takes what Read finds.
 type Sink struct {
