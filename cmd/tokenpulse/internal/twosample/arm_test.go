@@ -86,6 +86,7 @@ func TestArm_MergeEqualsAdd(t *testing.T) {
 	merged.Merge(armOf(4, 1000, run("a")))
 	require.Equal(t, []string{"a", "b", "a (2)"}, merged.runNames.names)
 	require.Equal(t, 3, merged.summary().Runs)
+	require.Equal(t, SameRequests, compare(t, merged, armOf(4, 1000, nil), latencies).Reason)
 }
 
 func TestArm_MergeIntoAnEmptyOne(t *testing.T) {

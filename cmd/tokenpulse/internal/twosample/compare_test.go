@@ -209,6 +209,46 @@ func TestCompare_FailedSlowRequestsDoNotPass(t *testing.T) {
 	require.Equal(t, Equivalent, r.Verdict, r.Hint)
 }
 
+// Of both arms, a third has no measured time to first token, or half fails.
+func TestCompare_AsManyWithoutAValueAreNoDifference(t *testing.T) {
+	for name, change := range map[string]func(int, *Request){
+		"unmeasured": func(i int, r *Request) {
+			if oneIn(3, i) {
+				r.Values[TimeToFirstToken] = math.Inf(1)
+			}
+		},
+		"failed": failing(2),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := compare(t, armOf(1, 8000, change), armOf(2, 8000, change), latencies)
+			require.Equal(t, Equivalent, r.Verdict, r.Hint)
+		})
+	}
+}
+
+// Requests that fail at once would make an arm look faster.
+func TestCompare_LatenciesOfFailedRequestsDoNotCount(t *testing.T) {
+	fast := func(i int, r *Request) {
+		if r.Unsuccessful = oneIn(4, i); r.Unsuccessful {
+			slowed(0.001)(i, r)
+		}
+	}
+	with, without := compare(t, armOf(1, 8000, fast), armOf(2, 8000, nil), latencies), compare(t, armOf(1, 8000, nil), armOf(2, 8000, nil), latencies)
+	for i := range with.Rows[:len(with.Rows)-1] {
+		require.InEpsilon(t, without.Rows[i].Baseline.Value, with.Rows[i].Baseline.Value, 0.02, with.Rows[i].name())
+	}
+}
+
+// A row that alone makes the verdict worse is one of many that could be wrong. A row that has to be equivalent is not.
+func TestSubject_MoreRowsNeedFartherLowerBounds(t *testing.T) {
+	s := subject{tolerance: 0.1, views: []number{{sides: [2]side{*normal(0, 1, 100), *normal(1, 1, 100)}, ratio: math.E}}}
+	one, ten := s.row(0.05, 1), s.row(0.05, 10)
+	deviation := math.Sqrt(2.0 / 100)
+	require.InDelta(t, 1-1.972*deviation, math.Log(one.Ratio.Lower), 1e-3, "t of 198 degrees of freedom")
+	require.InDelta(t, 1-2.839*deviation, math.Log(ten.Ratio.Lower), 1e-3, "the same at 0.25%")
+	require.InDelta(t, 1+1.972*deviation, math.Log(ten.Ratio.Upper), 1e-3)
+}
+
 // longer makes a share of the prompts four times as long, and these requests three times as slow.
 func longer(share float64) func(int, *Request) {
 	r := rand.New(rand.NewPCG(9, 9))
@@ -297,6 +337,7 @@ func TestCompare_RunsThatDiffer(t *testing.T) {
 			shift[i] = math.Exp(0.2 * r.NormFloat64())
 		}
 		return func(i int, q *Request) {
+			q.Replica = "" // of which all runs would have the same share
 			q.Run, q.Start = strconv.Itoa(i%n), epoch.Add(time.Duration(i%n)*time.Hour+time.Duration(i/n)*100*time.Millisecond)
 			slowed(shift[i%n])(i, q)
 		}
