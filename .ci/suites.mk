@@ -180,6 +180,10 @@ suite-capacity simulate-capacity: ## Simulate 200 engines with a known limit, an
 simulate-sizing: ## Simulate 60 benchmarks of engines with a known limit for each row of the tables of docs/offline.md, and print them; about an hour on two cores
 	go test -C cmd/tokenpulse -count=1 -timeout=0 -v -run='^TestSimulate$$' ./internal/sizing -sweeps=60 $(ARGS)
 
+.PHONY: suite-compare simulate-compare
+suite-compare simulate-compare: ## Simulate 400 comparisons of runs with 200, 1000 and 5000 requests for each row of the tables of docs/offline.md, and print them; hours on two cores. ARGS='-runs=100 -sizes=1000' takes less, ARGS='-runs=100 -sizes=200 -rivals' compares methods
+	go test -C cmd/tokenpulse -count=1 -timeout=0 -v -run='^TestSimulate' ./internal/twosample -runs=400 $(ARGS)
+
 .PHONY: suite-fuzz
 suite-fuzz: ## Run each fuzz target for FUZZTIME (default 20s, about 15 minutes in total)
 	@set -e; for module in . cmd/tokenpulse; do for package in $$(go list -C $$module ./...); do \

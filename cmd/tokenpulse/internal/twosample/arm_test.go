@@ -4,9 +4,11 @@
 package twosample
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"strconv"
 	"testing"
 	"time"
@@ -104,7 +106,29 @@ func TestBandOf(t *testing.T) {
 	}
 }
 
-// A million requests in 12 million gaps take seconds, and memory that does not grow with their number.
+// All blocks and replicas have requests of all bands, whose latencies differ by a factor of thousand.
+func TestMemory_OfAnArmIsBounded(t *testing.T) {
+	heap := func() (bytes uint64) {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	a := armOf(1, 100_000, func(i int, r *Request) {
+		r.PromptTokens, r.Replica = 1<<(i/64%19), strconv.Itoa(i%64)
+		slowed(math.Pow(1000, float64(i%1009)/1009))(i, r)
+	})
+	after := heap()
+	encoded, err := json.Marshal(a)
+	require.NoError(t, err)
+	t.Logf("%.1f MiB, %.1f MiB as JSON", float64(after-before)/(1<<20), float64(len(encoded))/(1<<20))
+	require.Less(t, after-before, uint64(64<<20))
+	require.Less(t, len(encoded), 16<<20)
+	runtime.KeepAlive(a)
+}
+
+// BenchmarkArm_Add measures a request with three gaps.
 func BenchmarkArm_Add(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 1))
 	all := make([]*Request, 10000)
