@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/terminal"
 )
 
 // subject is a number to compare.
@@ -137,8 +139,8 @@ func (s *subject) decide(r *Row, alpha float64, better bool) Decision {
 	case upper <= tolerance:
 		return Decision{Equivalent, WithinTolerance, found + "; not worse by more than the tolerance"}
 	case measured <= tolerance:
-		return undecided(Coverage, "%s; of requests with a value it is within the tolerance, but the others may be slower; look at errors and at"+
-			" unmeasured requests", found)
+		return undecided(Coverage, "%s, if failed and unmeasured requests are the slowest; without them it is within the tolerance; look at their causes,"+
+			" or record more requests", found)
 	case lower > 0:
 		return undecided(Difference, "%s; worse, but maybe within the tolerance; record more requests", found)
 	}
@@ -167,9 +169,9 @@ func (r *Row) found() string {
 		ratio += " times (" + bounds + ")"
 	}
 	if r.Indicator != "" {
-		return fmt.Sprintf("%.4g s is %s the baseline's %.4g s", r.Candidate.Value, ratio, r.Baseline.Value)
+		return fmt.Sprintf("%s is %s the baseline's %s", terminal.Duration(r.Candidate.Value), ratio, terminal.Duration(r.Baseline.Value))
 	}
-	return fmt.Sprintf("%.3g%% are bad, of the baseline %.3g%%: the odds are %s as large", 100*r.Candidate.Value, 100*r.Baseline.Value, ratio)
+	return fmt.Sprintf("%s are bad, and %s of the baseline: the odds are %s as large", terminal.Percent(r.Candidate.Value), terminal.Percent(r.Baseline.Value), ratio)
 }
 
 // orElse writes a ratio, unless it is unknown or open.
@@ -184,7 +186,7 @@ func orElse(v float64, open string) string {
 func (r *Row) name() string {
 	switch {
 	case r.SLO != "":
-		return "slo " + r.SLO
+		return fmt.Sprintf("slo %q", r.SLO)
 	case r.Indicator != "":
 		return fmt.Sprintf("p%g of %s", 100*r.Percentile, r.Indicator)
 	}
