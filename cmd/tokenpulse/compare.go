@@ -133,7 +133,7 @@ func (c *comparer) side(command *cobra.Command, path string) (*report.Report, er
 	if saved != nil || err != nil {
 		return saved, err
 	}
-	rep, err := c.source.report(command, []string{path}, nil, true)
+	rep, err := c.source.comparable(command, []string{path}, nil)
 	if err == nil && rep.Partial {
 		err = errors.New("interrupted: a part of the files gives no verdict")
 	}

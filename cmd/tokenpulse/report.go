@@ -5,6 +5,7 @@ package main
 
 import (
 	"encoding/json"
+	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -13,9 +14,11 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/arms"
 	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/config"
+	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/html"
 	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/pipeline"
 	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/report"
 	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/terminal"
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
@@ -24,12 +27,15 @@ import (
 const (
 	formatTable = "table"
 	formatJSON  = "json"
+	formatHTML  = "html"
 )
 
 type reporter struct {
 	source source
 	by     []string
 	format string
+	output output
+	page   *html.Page // with formatHTML
 }
 
 func newReportCommand() *cobra.Command {
@@ -43,42 +49,80 @@ and token_sli. Each request counts once.
 ` + filesHelp,
 		Example: `  tokenpulse report spans.jsonl
   tokenpulse report spans/ --slos slos.yaml --by gen_ai.request.model --by service.name
-  tokenpulse report spans/ --format json > baseline.json`,
+  tokenpulse report spans/ --format json -o baseline.json
+  tokenpulse report spans/ --format html -o report.html`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error { return r.run(command, args) },
 	}
 	r.source.addFlags(command)
 	flags := command.Flags()
 	flags.StringSliceVar(&r.by, "by", nil, "`attribute` that distinguishes groups; repeatable (default: the dimensions of token_sli in --config)")
-	flags.StringVar(&r.format, "format", formatTable, "table or json")
+	flags.StringVar(&r.format, "format", formatTable, "table, json, or html: the charts of the live page in one file")
+	r.output.addFlag(command, "the report")
 	return command
 }
 
 func (r *reporter) run(command *cobra.Command, paths []string) error {
-	if !slices.Contains([]string{formatTable, formatJSON}, r.format) {
-		return usagef("--format is %q; valid values: %s, %s", r.format, formatTable, formatJSON)
+	switch {
+	case !slices.Contains([]string{formatTable, formatJSON, formatHTML}, r.format):
+		return usagef("--format is %q; valid values: %s, %s, %s", r.format, formatTable, formatJSON, formatHTML)
+	case r.format == formatHTML && r.output == "" && terminal.Width(command.OutOrStdout()) > 0:
+		return usagef("--format html is for a browser, not for a terminal; name a file with -o")
 	}
-	rep, err := r.source.report(command, paths, r.by, r.format == formatJSON)
+	rep, err := r.read(command, paths)
 	if err != nil {
 		return err
 	}
-	out := command.OutOrStdout()
-	if r.format == formatJSON {
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", " ")
-		err = encoder.Encode(rep)
-	} else {
-		err = rep.WriteTable(out, terminal.Width(out))
-	}
+	err = r.output.write(command, func(out io.Writer) error { return r.write(out, rep) })
 	if err == nil && rep.Partial {
 		err = verdict(exitInterrupted)
 	}
 	return err
 }
 
-// report returns the report of files. by replaces the dimensions, unless it is empty. A comparable report has the arms that
-// compare takes.
-func (s *source) report(command *cobra.Command, paths, by []string, comparable bool) (*report.Report, error) {
+func (r *reporter) read(command *cobra.Command, paths []string) (*report.Report, error) {
+	switch r.format {
+	case formatHTML:
+		return r.source.report(command, paths, r.by, func(set *pipeline.Settings) {
+			r.page = html.New(set.SLI)
+			set.Latency.Timeline, set.Watch = annotate.TimelineKeep, r.page.Watch
+		})
+	case formatJSON:
+		return r.source.comparable(command, paths, r.by)
+	default:
+		return r.source.report(command, paths, r.by, func(*pipeline.Settings) {})
+	}
+}
+
+func (r *reporter) write(out io.Writer, rep *report.Report) error {
+	switch r.format {
+	case formatHTML:
+		return r.page.Write(out, rep)
+	case formatJSON:
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", " ")
+		return encoder.Encode(rep)
+	default:
+		return rep.WriteTable(out, terminal.Width(out))
+	}
+}
+
+// comparable returns the report of files with the arms that compare takes.
+func (s *source) comparable(command *cobra.Command, paths, by []string) (*report.Report, error) {
+	all := &arms.Arms{}
+	rep, err := s.report(command, paths, by, func(set *pipeline.Settings) {
+		set.Watch = func(r *series.Contribution, span ptrace.Span, resource pcommon.Map) {
+			all.Add(s.run, r, span, resource)
+		}
+	})
+	if err == nil {
+		rep.Arms = all
+	}
+	return rep, err
+}
+
+// report returns the report of files. by replaces the dimensions, unless it is empty. watch may set what sees each request.
+func (s *source) report(command *cobra.Command, paths, by []string, watch func(*pipeline.Settings)) (*report.Report, error) {
 	settings, err := s.settings(command.Context())
 	if err == nil && len(by) > 0 {
 		err = dimensions(&settings, by)
@@ -87,19 +131,12 @@ func (s *source) report(command *cobra.Command, paths, by []string, comparable b
 		return nil, err
 	}
 	set := &pipeline.Settings{Latency: settings.Latency, SLI: settings.SLI}
-	var all *arms.Arms
-	if comparable {
-		all = &arms.Arms{}
-		set.Watch = func(r *series.Contribution, span ptrace.Span, resource pcommon.Map) {
-			all.Add(s.run, r, span, resource)
-		}
-	}
+	watch(set)
 	p, read, err := s.read(command, paths, set)
 	if err != nil {
 		return nil, err
 	}
 	rep := report.New(p, settings.SLI.Series.Dimensions.Names())
-	rep.Arms = all
 	rep.Partial, rep.Input.Files, rep.Input.Damaged = read.Partial, read.Files, int64(read.Damaged)
 	rep.Input.Notes = append(rep.Input.Notes, read.Notes...)
 	rep.SLOs, err = slos(&settings)

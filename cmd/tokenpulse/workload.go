@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,7 +19,7 @@ import (
 
 type workloadWriter struct {
 	source source
-	output string
+	output output
 }
 
 func newWorkloadCommand() *cobra.Command {
@@ -38,7 +37,7 @@ benchmark and tokenpulse replay can replay it. It has no text, and no prompt of 
 		RunE: func(command *cobra.Command, args []string) error { return w.run(command, args) },
 	}
 	w.source.addFlags(command)
-	command.Flags().StringVarP(&w.output, "output", "o", "", "write the trace to this `file` (default: standard output)")
+	w.output.addFlag(command, "the trace")
 	return command
 }
 
@@ -55,24 +54,13 @@ func (w *workloadWriter) run(command *cobra.Command, paths []string) error {
 	if len(trace.Requests) == 0 {
 		return errors.New("no request has reported tokens of its prompt and its answer, so that there is no workload")
 	}
-	if err := w.write(command.OutOrStdout(), trace); err != nil {
+	if err := w.output.write(command, trace.Write); err != nil {
 		return err
 	}
 	if read.Partial {
 		return verdict(exitInterrupted)
 	}
 	return nil
-}
-
-func (w *workloadWriter) write(out io.Writer, trace *workload.Trace) error {
-	if w.output == "" {
-		return trace.Write(out)
-	}
-	file, err := os.Create(w.output)
-	if err != nil {
-		return err
-	}
-	return errors.Join(trace.Write(file), file.Close())
 }
 
 // arrivals returns the requests of files, with their verdicts of an SLO.

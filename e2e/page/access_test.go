@@ -59,22 +59,10 @@ func TestLivePage_WorksWithTheKeyboardOnly(t *testing.T) {
 // axe-core finds no serious violation, in both themes, on each kind of page and at each width.
 func TestLivePage_AxeFindsNoSeriousViolation(t *testing.T) {
 	t.Parallel()
-	engine, err := os.ReadFile(filepath.Join(testenv.Root(t), "internal/page/web/node_modules/axe-core/axe.min.js"))
-	if err != nil {
-		testenv.Missing(t, "needs axe-core: make check-page")
-	}
 	c := startPageCollector(t, "--set", "receivers.token_stream.liveness.bound=1s", "--set", "receivers.token_stream.liveness.max_bound=1s")
 	p := openTab(t, c.PageURL(""))
-	check := func(what string) {
-		t.Helper()
-		p.do(script(string(engine) + `; undefined`))
-		found := evaluate[[]string](p, `axe.run(document, {resultTypes: ['violations']}).then(({violations}) => violations
-			.filter(({impact}) => impact === 'serious' || impact === 'critical')
-			.map(({id, nodes}) => id + ': ' + nodes.slice(0, 3).map(node => node.html + ' ' + node.failureSummary).join(' | ')))`)
-		require.Empty(t, found, what)
-	}
 	p.waitUntil(`document.querySelector('#empty')`)
-	check("empty page")
+	p.requireNoViolation("empty page")
 	sendBurst(t, c, 200)
 	sendReplica(t, c, "llama", "gpu-idle", 1, time.Second)
 	beginOn(t, c, "llama", "gpu-stuck", "acme", 1, 1)
@@ -83,11 +71,25 @@ func TestLivePage_AxeFindsNoSeriousViolation(t *testing.T) {
 		for _, width := range []int64{390, 1280} {
 			p.look(width, 6000, scheme)
 			p.waitUntil(`document.querySelector('#slowest tbody tr') && document.querySelector('#compare tbody tr') && document.documentElement.dataset.theme === '` + scheme + `'`)
-			check(scheme)
+			p.requireNoViolation(scheme)
 			require.LessOrEqual(t, evaluate[float64](p, `document.documentElement.scrollWidth`), float64(width), "the page scrolls sideways")
 		}
 	}
 	p.do(script(`document.querySelector('#slowest [data-request]').click()`))
 	p.waitUntil(`document.querySelector('#request .bigstrip')`)
-	check("page of a request")
+	p.requireNoViolation("page of a request")
+}
+
+// requireNoViolation runs axe-core.
+func (p *tab) requireNoViolation(what string) {
+	p.t.Helper()
+	engine, err := os.ReadFile(filepath.Join(testenv.Root(p.t), "internal/page/web/node_modules/axe-core/axe.min.js"))
+	if err != nil {
+		testenv.Missing(p.t, "needs axe-core: make check-page")
+	}
+	p.do(script(string(engine) + `; undefined`))
+	found := evaluate[[]string](p, `axe.run(document, {resultTypes: ['violations']}).then(({violations}) => violations
+		.filter(({impact}) => impact === 'serious' || impact === 'critical')
+		.map(({id, nodes}) => id + ': ' + nodes.slice(0, 3).map(node => node.html + ' ' + node.failureSummary).join(' | ')))`)
+	require.Empty(p.t, found, what)
 }

@@ -80,7 +80,7 @@ func (p *Page) load(q *query) (any, error) {
 	duration, latency := q.filter.together(numbers.RequestDuration), q.filter.together(numbers.TimeToFirstToken, numbers.TimePerOutputToken)
 	axis.each(&q.view, func(step int, slots []history.Slot) {
 		sum := selection.add(slices.Values(slots), duration)
-		if total(sum) == 0 || axis.start(step+1).After(axis.now) { // an open slot has no load yet
+		if total(sum) == 0 || p.Recording == nil && axis.start(step+1).After(axis.now) { // an open slot has no load yet
 			return
 		}
 		of := axis.rate(step, total(sum), number(sum.Counts[series.CountOf(numbers.OutputTokens)]), &sum.Parts[0])

@@ -16,7 +16,7 @@ import {NowSection} from './sections/now';
 import {PhasesSection} from './sections/phases';
 import {PromptsSection} from './sections/prompts';
 import {requestPage} from './sections/request';
-import {SlowestSection} from './sections/slowest';
+import {SlowestSection, withoutStrip} from './sections/slowest';
 import {TrendsSection} from './sections/trends';
 import {formulas} from './terms';
 import {count, span, standAt, time} from './units';
@@ -102,7 +102,7 @@ class Page {
   }
 
   private async showRequest(mode: string): Promise<void> {
-    const page = await requestPage(this.view, this.view.get('request'), this.known.timelines.setting);
+    const page = await requestPage(this.view, this.view.get('request'), withoutStrip(this.known));
     if (mode !== this.mode) return;
     fill(this.content, this.banner, page);
     page.querySelector<HTMLElement>('h2')?.focus();

@@ -13,18 +13,18 @@ import type {View} from '../view';
 import {because} from './slowest';
 
 /** Returns the page of one request. */
-export async function requestPage(view: View, id: string, setting: string): Promise<HTMLElement> {
+export async function requestPage(view: View, id: string, withoutStrip: string): Promise<HTMLElement> {
   const back = h('a', {class: 'button back', href: view.href('request', ''), onclick: event => { event.preventDefault(); view.set({request: ''}); }}, '← All requests');
   try {
     const {request, strip} = await read<RequestDetail>(`requests/${encodeURIComponent(id)}`);
-    return h('section', {id: 'request', 'aria-labelledby': 'request-title'}, back, ...content(request, strip, setting));
+    return h('section', {id: 'request', 'aria-labelledby': 'request-title'}, back, ...content(request, strip, withoutStrip));
   } catch (error) {
     const [what, todo] = error instanceof ApiError ? [error.message, `${error.remedy}.`] : ['The Collector does not answer', 'The page tries again when the connection is back.'];
     return h('section', {id: 'request'}, back, notice(what, todo));
   }
 }
 
-function content(request: RequestNumbers, strip: Strip | null, setting: string): Child[] {
+function content(request: RequestNumbers, strip: Strip | null, withoutStrip: string): Child[] {
   const fact = (name: string, value: string): Child => h('div', {}, h('dt', {}, name), h('dd', {}, value));
   const model = request.dimensions['gen_ai.request.model'] ?? 'Request';
   const seconds = (name: string, value: Maybe, format = duration): string => about(format(value), request.estimated.includes(name));
@@ -43,7 +43,7 @@ function content(request: RequestNumbers, strip: Strip | null, setting: string):
       fact('SLOs breached', request.slos_breached.join(', ') || 'none'))),
     h('div', {class: 'card bigstrip'}, h('div', {class: 'title'}, h('h3', {}, 'Chunks'),
       h('span', {class: 'muted'}, strip ? `${count(strip.at.length)} chunks${strip.dropped ? `, ${count(strip.dropped)} more left out` : ''} · queue, prefill, then one tick for each chunk; hatched: stalls, and the wait at the end of a request that failed or has no end`
-        : `The request has no timeline: ${setting.replaceAll('`', '')}.`)),
+        : withoutStrip)),
     stripCanvas(request, strip, (request.request_duration ?? strip?.at.at(-1) ?? 1) * (isOpen(request) ? 1.1 : 1))),
     strip && strip.at.length > 1 && gaps(strip),
     h('div', {class: 'card'}, h('dl', {class: 'facts text'},

@@ -6,7 +6,7 @@ import {stripCanvas} from '../charts/strip';
 import {segments} from '../controls';
 import {fill, h} from '../dom';
 import {splitBy} from '../groups';
-import {offers} from '../report';
+import {offers, report} from '../report';
 import {type Section, frame, notice} from '../section';
 import {dimensionName, valueName, valueOf} from '../terms';
 import {about, count, duration, time} from '../units';
@@ -52,7 +52,7 @@ export class SlowestSection implements Section {
       ...['TTFT', 'TPOT', 'Duration', 'Tokens'].map(name => h('th', {scope: 'col', class: 'number'}, name)), ...['Because of', 'Chunks'].map(name => h('th', {scope: 'col'}, name)));
     fill(this.body, ...requests.map(request => this.row(request, extra, span)));
     fill(this.hint, requests.length === 0 && notice('No request in this range', this.view.ended ? 'Clear the filters.' : 'Send one, or widen the range or the filters.'),
-      requests.length > 0 && this.meta().timelines.kept === false && h('p', {class: 'caption'}, `Chunks are not shown because requests carry no timelines: ${this.meta().timelines.setting.replaceAll('`', '')}.`));
+      requests.length > 0 && this.meta().timelines.kept === false && h('p', {class: 'caption'}, withoutStrip(this.meta())));
   }
 
   private row(request: RequestNumbers, extra: string[], span: number): HTMLElement {
@@ -77,6 +77,9 @@ export class SlowestSection implements Section {
     this.view.set({request: id});
   }
 }
+
+/** Says why a request has no strip. */
+export const withoutStrip = ({timelines: {setting}}: Meta): string => `Chunks are not shown because requests carry no timelines${report ? '' : `: ${setting.replaceAll('`', '')}`}.`;
 
 const groupOf = (request: RequestNumbers, by: string): string => (by === 'vantage' || by === 'outcome' ? request[by] : request.dimensions[by] ?? '');
 
