@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -36,13 +37,11 @@ func writeReport(t *testing.T, events string, more ...string) string {
 }
 
 // generated returns a file of token events of two models and two tenants.
-func generated(t *testing.T, requests int, more ...string) string {
+func generated(t *testing.T, requests int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "events.ndjson")
-	collector.Run(t, collector.Built(t, "tokenpulse"), append([]string{
-		"generate", "--requests", fmt.Sprint(requests), "--rate", "5", "--seed", "7", "--model", "slow=1", "--model", "fast=4",
-		"--attribute", "tenant.id=a", "--attribute", "tenant.id=b", "--output", path,
-	}, more...)...)
+	collector.Run(t, collector.Built(t, "tokenpulse"), "generate", "--requests", strconv.Itoa(requests), "--rate", "5", "--seed", "7",
+		"--model", "slow=1", "--model", "fast=4", "--attribute", "tenant.id=a", "--attribute", "tenant.id=b", "--output", path)
 	return path
 }
 

@@ -62,15 +62,33 @@ func TestAnyOrder_RequestsCountInTheSlotOfTheirArrival(t *testing.T) {
 	requireSame(t, w.expect(func(*sample) bool { return true }), w.sum(time.Time{}, together()).Parts[0].Of(numbers.TimeToFirstToken))
 }
 
+func TestWiden_WidensThePresentAndLaterSlots(t *testing.T) {
+	w := newRecording(t, 1<<30)
+	begin := w.now
+	w.scatter(begin, time.Hour, 500)
+	for _, step := range []struct{ width, want time.Duration }{
+		{time.Second, series.HistorySlot},
+		{30 * time.Second, series.HistorySlot},
+		{time.Minute, time.Minute},
+		{10 * time.Minute, time.Minute},
+		{30 * time.Minute, 15 * time.Minute},
+		{time.Second, 15 * time.Minute},
+		{6 * time.Hour, 2 * time.Hour},
+		{36 * time.Hour, 12 * time.Hour},
+	} {
+		w.store.Widen(step.width)
+		w.scatter(begin.Add(-time.Hour), 3*time.Hour, 100)
+		require.Equal(t, []time.Duration{step.want}, keys(requireSlots(t, w)))
+	}
+}
+
 func TestShrink_WidensAllSlotsAlikeAndLosesNoRequest(t *testing.T) {
 	const limit = 1 << 20
 	w := newRecording(t, limit)
 	w.scatter(w.now, 10*time.Hour, 4000)
 	used, _ := w.store.Memory()
 	require.LessOrEqual(t, used, limit)
-	widths := requireSlots(t, w)
-	require.Zero(t, widths[2*time.Hour], "quarters of an hour are wide enough")
-	require.InDelta(t, 40, widths[15*time.Minute], 1)
+	require.Equal(t, []time.Duration{time.Minute}, keys(requireSlots(t, w)), "minutes are wide enough")
 	requireSame(t, w.expect(func(*sample) bool { return true }), w.sum(time.Time{}, together()).Parts[0].Of(numbers.TimeToFirstToken))
 }
 

@@ -4,7 +4,6 @@
 package history
 
 import (
-	"math"
 	"slices"
 	"time"
 )
@@ -55,22 +54,6 @@ func (s *Store) Maintain(now time.Time) {
 	if s.level = level; level > 0 && s.size < s.limit/4 {
 		s.level-- // a level halves the memory at most
 	}
-}
-
-// Shrink widens all slots alike if the history is over its limit, until it takes half of it. If twelve hours are not wide
-// enough, it drops the oldest slots over the limit. It is for a history of the past, of which no time matters more than
-// another; call it instead of Maintain.
-func (s *Store) Shrink() {
-	if !s.over() {
-		return
-	}
-	for _, width := range [...]int64{minute, quarter, 2 * hour, 12 * hour} {
-		s.widen(math.MaxInt64, width)
-		if used, limit := s.Memory(); used <= limit/2 {
-			return
-		}
-	}
-	s.dropOldest()
 }
 
 // dropOldest drops slots while the history is over its limit, except the last one.

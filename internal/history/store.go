@@ -53,14 +53,15 @@ type Store struct {
 	mu sync.Mutex
 	// slots are in the order of time. They do not overlap.
 	slots   []*slot
-	size    int // bytes
-	level   int // of coarsening: see coarsen.go
+	size    int   // bytes
+	level   int   // of coarsening: see coarsen.go
+	width   int64 // of new slots, in seconds
 	sum     Sum
 	encoded []byte
 }
 
 // New returns an empty history that takes up to limit bytes.
-func New(limit int) *Store { return &Store{limit: limit} }
+func New(limit int) *Store { return &Store{limit: limit, width: finest} }
 
 // Add implements series.History.
 func (s *Store) Add(g *series.Gain) {
@@ -91,7 +92,7 @@ func (s *Store) open(at int64) *slot {
 		i = sort.Search(i, func(i int) bool { return s.slots[i].end() > at })
 	}
 	if i == len(s.slots) || s.slots[i].start > at {
-		s.slots = slices.Insert(s.slots, i, &slot{start: at - at%finest, width: finest, cells: map[Key][]byte{}})
+		s.slots = slices.Insert(s.slots, i, &slot{start: at - at%s.width, width: s.width, cells: map[Key][]byte{}})
 	}
 	if open := s.slots[i]; open.shared {
 		s.slots[i] = &slot{start: open.start, width: open.width, cells: maps.Clone(open.cells), size: open.size}

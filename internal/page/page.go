@@ -64,9 +64,6 @@ type Options struct {
 	Recording *Recording
 }
 
-// Recording is the time of recorded requests: from the start of the first one until the end of the last one.
-type Recording struct{ Begin, End time.Time }
-
 // Page serves the live page and its API.
 type Page struct {
 	Options

@@ -134,8 +134,7 @@ func checkNames(known []string, values url.Values) error {
 // parseRange reads the range. That of a recording is all of it.
 func (p *Page) parseRange(q *query) error {
 	if r := p.Recording; r != nil {
-		q.now, q.asked, q.ended, q.period = r.End, r.End, true, period{length: r.End.Sub(r.Begin)}
-		q.period.step = stepOf(q.period.length)
+		q.now, q.asked, q.ended, q.period = r.End, r.End, true, period{length: r.End.Sub(r.Begin), step: r.Step()}
 		return nil
 	}
 	q.now = q.asked
@@ -143,20 +142,6 @@ func (p *Page) parseRange(q *query) error {
 		return err
 	}
 	return q.parseEnd()
-}
-
-// halfDay is the width of the widest slots of a history.
-const halfDay = 12 * time.Hour
-
-// stepOf returns the steps of a range. One that is longer than those of the page has half days, or so many of them that
-// there are at most 100 steps.
-func stepOf(length time.Duration) time.Duration {
-	for _, p := range periods {
-		if length <= p.length {
-			return p.step
-		}
-	}
-	return halfDay * (1 + length/(100*halfDay))
 }
 
 // parsePeriod reads the length of the range.
@@ -170,7 +155,8 @@ func (q *query) parsePeriod() error {
 	if err != nil || length < model.Duration(time.Minute) || length > model.Duration(longest.length) {
 		return invalid("give a duration from 1m to "+longest.name+", such as 5m, 90m or 6h", "`range` is %q", name)
 	}
-	q.period = period{name, time.Duration(length), stepOf(time.Duration(length))}
+	i := slices.IndexFunc(periods[:], func(p period) bool { return time.Duration(length) <= p.length })
+	q.period = period{name, time.Duration(length), periods[i].step}
 	return nil
 }
 

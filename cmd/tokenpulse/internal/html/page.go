@@ -31,7 +31,7 @@ import (
 )
 
 // maxHistory limits the memory of the history, in bytes.
-const maxHistory = 64 << 20
+const maxHistory = 48 << 20
 
 // Page collects what the live page shows of requests. It is not safe for concurrent use.
 type Page struct {
@@ -41,6 +41,7 @@ type Page struct {
 	slowest    *slowest.Store
 	thresholds page.Thresholds
 	requests   uint64
+	recording  page.Recording
 }
 
 // New returns a page without a request.
@@ -69,11 +70,24 @@ func (p *Page) Watch(r *series.Contribution, span ptrace.Span, resource pcommon.
 		p.requests++
 	}
 	p.engine.Record(r)
-	p.history.Shrink()
+	p.coarsen(span)
 	if p.slowest.Accepts(r) {
 		p.slowest.Add(r, spanreader.Timeline(span), spanreader.Facts(r.Vantage, span, resource))
 	}
 	p.thresholds.Learn(r, span)
+}
+
+// coarsen keeps the history no finer than the charts are, and within its limit.
+func (p *Page) coarsen(span ptrace.Span) {
+	r := &p.recording
+	if begin := span.StartTimestamp().AsTime(); r.Begin.IsZero() || begin.Before(r.Begin) {
+		r.Begin = begin
+	}
+	if end := span.EndTimestamp().AsTime(); end.After(r.End) {
+		r.End = end
+	}
+	p.history.Widen(r.Step())
+	p.history.Shrink()
 }
 
 // Write writes a report of the requests as an HTML document.
