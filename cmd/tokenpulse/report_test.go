@@ -60,6 +60,27 @@ func TestReport_ShowsTheRequestsOfFiles(t *testing.T) {
 	require.Contains(t, out, "2 requests were read before, and count once")
 }
 
+func TestReport_SLOsOfTheCommandLineReplaceVerdictsOfACollector(t *testing.T) {
+	judged := strings.Replace(fmt.Sprintf(call, 0), `"attributes":[`, `"attributes":[
+{"key":"tokenpulse.slo.breached","value":{"arrayValue":{"values":[{"stringValue":"strict"}]}}},
+{"key":"tokenpulse.slo.verdict.strict","value":{"stringValue":"breached"}},`, 1)
+	spans := writeSpans(t, 0, strings.ReplaceAll(judged, "\n", ""))
+	slos := filepath.Join(t.TempDir(), "slos.yaml")
+	require.NoError(t, os.WriteFile(slos, []byte("slos: [{name: lenient, indicator: time_to_first_token, threshold: 300ms}]\n"), 0o600))
+
+	_, out, _ := execute(t.Context(), "report", spans, "--by", "gen_ai.request.model")
+	require.Regexp(t, `m +client +strict +0 +1 +0`, out)
+
+	_, out, _ = execute(t.Context(), "report", spans, "--slos", slos, "--by", "gen_ai.request.model")
+	require.NotContains(t, out, "strict")
+	require.Regexp(t, `m +client +lenient +1 +0 +0`, out)
+	require.Regexp(t, `m +client +all +1 +0 +0`, out)
+	_, out, _ = execute(t.Context(), "slowest", spans, "--slos", slos)
+	require.NotContains(t, out, "strict")
+	_, out, _ = execute(t.Context(), "trace", "010203", spans, "--slos", slos)
+	require.NotContains(t, out, "strict")
+}
+
 func TestReport_JSONConformsToItsSchema(t *testing.T) {
 	schema, err := jsonschema.NewCompiler().Compile("report.schema.json")
 	require.NoError(t, err)

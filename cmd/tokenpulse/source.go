@@ -33,7 +33,7 @@ gzip and zstd are decompressed.`
 func (s *source) addFlags(command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringVar(&s.config, "config", "", "settings of token_latency and token_sli: a `file` with the Collector's configuration, or with these settings alone")
-	flags.StringVar(&s.slos, "slos", "", "`file` with slos and objectives; replaces those of --config")
+	flags.StringVar(&s.slos, "slos", "", "`file` with slos and objectives; replaces those of --config, and verdicts that spans already have")
 	flags.BoolVar(&s.strict, "strict", false, "end at the first damaged message, rather than count it")
 }
 
@@ -60,7 +60,7 @@ func (s *source) read(command *cobra.Command, paths []string, set *pipeline.Sett
 	if err != nil {
 		return nil, files.Result{}, usageError{err}
 	}
-	set.Logger = warnings(command.ErrOrStderr())
+	set.Logger, set.Rejudge = warnings(command.ErrOrStderr()), s.slos != ""
 	p, err := pipeline.New(ctx, *set)
 	if err != nil {
 		return nil, files.Result{}, err

@@ -59,7 +59,7 @@ func (t *tracer) run(command *cobra.Command, text string, paths []string) error 
 	}
 	ctx := context.WithoutCancel(command.Context())
 	p, err := pipeline.New(ctx, pipeline.Settings{
-		Latency: settings.Latency, SLI: settings.SLI, Logger: warnings(command.ErrOrStderr()), Watch: trace.Watch,
+		Latency: settings.Latency, SLI: settings.SLI, Rejudge: t.source.slos != "", Logger: warnings(command.ErrOrStderr()), Watch: trace.Watch,
 	})
 	if err != nil {
 		return err

@@ -33,6 +33,8 @@ type Settings struct {
 	Latency *tokenlatencyprocessor.Config
 	// SLI configures the series.
 	SLI *keeper.Config
+	// Rejudge removes the verdicts that spans already carry, so that the SLOs of Latency are the only ones.
+	Rejudge bool
 	// Logger receives what the components would log.
 	Logger *zap.Logger
 	// Watch is called with each request, its span and resource, after it was counted: the request is valid during
@@ -49,6 +51,7 @@ type Pipeline struct {
 	// Begin and End are those of the earliest and the latest request, zero before the first.
 	Begin, End time.Time
 
+	rejudge   bool
 	processor processor.Traces
 	keeper    *keeper.Keeper
 	whole     *wholeTraces // nil unless token_latency needs whole traces
@@ -61,7 +64,7 @@ func New(ctx context.Context, set Settings) (*Pipeline, error) {
 		Resource: pcommon.NewResource(),
 	}
 	started := time.Now()
-	p := &Pipeline{Engine: series.NewEngine(set.SLI.EngineOptions())}
+	p := &Pipeline{Engine: series.NewEngine(set.SLI.EngineOptions()), rejudge: set.Rejudge}
 	watch := func(r *series.Contribution, span ptrace.Span, resource pcommon.Map) {
 		p.extend(span)
 		if set.Watch != nil {
@@ -100,6 +103,9 @@ func New(ctx context.Context, set Settings) (*Pipeline, error) {
 // Consume counts the requests of a batch, whose spans it changes and keeps. If token_latency needs whole traces, they
 // count when their trace ends, at the latest with Close.
 func (p *Pipeline) Consume(ctx context.Context, traces ptrace.Traces) error {
+	if p.rejudge {
+		removeVerdicts(traces)
+	}
 	if p.whole != nil {
 		return p.whole.add(traces)
 	}
