@@ -81,6 +81,21 @@ func TestReport_SLOsOfTheCommandLineReplaceVerdictsOfACollector(t *testing.T) {
 	require.NotContains(t, out, "strict")
 }
 
+func TestReport_RequestsWithoutATimeDoNotLowerRates(t *testing.T) {
+	line := func(id int, start, end string) string {
+		return strings.NewReplacer("1795233292000000000", start, "1795233293000000000", end, "\n", "").Replace(fmt.Sprintf(call, id))
+	}
+	odd := []string{line(10, "0", "1000000000"), line(11, "9223372036854775808", "9223372037854775808"), line(12, "1795233292000000000", "0")}
+
+	code, out, problems := execute(t.Context(), "report", writeSpans(t, 2, odd...), "--by", "gen_ai.request.model")
+	require.Zero(t, code, problems)
+	require.Contains(t, out, "5 requests in 1 file, 2026-11-21T03:54:52Z to 2026-11-21T03:54:53Z (1s)")
+	require.Regexp(t, `m +client +5 +5 +0 +15 +5.00 +15.00`, out)
+
+	_, out, _ = execute(t.Context(), "report", writeSpans(t, 0, odd...))
+	require.Contains(t, out, "3 requests in 1 file, at an unknown time")
+}
+
 func TestReport_JSONConformsToItsSchema(t *testing.T) {
 	schema, err := jsonschema.NewCompiler().Compile("report.schema.json")
 	require.NoError(t, err)

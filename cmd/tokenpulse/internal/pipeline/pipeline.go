@@ -8,6 +8,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -48,7 +49,7 @@ type Pipeline struct {
 	Engine *series.Engine
 	// Tally counts the requests of all batches by result.
 	Tally spanreader.Tally
-	// Begin and End are those of the earliest and the latest request, zero before the first.
+	// Begin and End are those of the earliest and the latest request with known times, zero before the first.
 	Begin, End time.Time
 
 	rejudge   bool
@@ -129,7 +130,12 @@ func (p *Pipeline) Close(ctx context.Context) error {
 // counts again.
 func (p *Pipeline) Forgotten() int64 { return p.keeper.Recognised().Evicted() }
 
+// extend takes the times of a span, unless they are missing or beyond what time.Time has of pdata: one such span would make
+// the whole time decades long, and each rate zero.
 func (p *Pipeline) extend(span ptrace.Span) {
+	if start, end := span.StartTimestamp(), span.EndTimestamp(); start == 0 || start > math.MaxInt64 || end < start || end > math.MaxInt64 {
+		return
+	}
 	if begin := span.StartTimestamp().AsTime(); p.Begin.IsZero() || begin.Before(p.Begin) {
 		p.Begin = begin
 	}

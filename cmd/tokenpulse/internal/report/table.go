@@ -115,7 +115,12 @@ func (w *writer) summary(r *Report) {
 		w.line("No requests with a latency in %s.", terminal.Plural(int64(r.Input.Files), "file"))
 		return
 	}
-	w.line("%s in %s, %s to %s (%v)", terminal.Plural(r.Input.Requests, "request"), terminal.Plural(int64(r.Input.Files), "file"),
+	requests, files := terminal.Plural(r.Input.Requests, "request"), terminal.Plural(int64(r.Input.Files), "file")
+	if r.Begin.IsZero() {
+		w.line("%s in %s, at an unknown time", requests, files)
+		return
+	}
+	w.line("%s in %s, %s to %s (%v)", requests, files,
 		r.Begin.UTC().Format(time.RFC3339), r.End.UTC().Format(time.RFC3339), r.Duration().Round(time.Millisecond))
 }
 
