@@ -261,7 +261,7 @@ func TestRead_AcceptsAFileWithoutMessages(t *testing.T) {
 
 func TestRead_NamesAFileOfAnotherKind(t *testing.T) {
 	for content, expected := range map[string]string{
-		"PAR1\x15\x04":          "file: looks like a Parquet file; expected spans in OTLP, as JSON lines or protobuf of the Collector's file exporter",
+		"PAR1\x15\x04":          "file: looks like a Parquet file; expected spans in OTLP (JSON lines or protobuf of the Collector's file exporter), token events, or results of a benchmark",
 		"receivers:\n  otlp:\n": "file: looks like a Collector config; give it to --config",
 	} {
 		got := read(t, []byte(content))
