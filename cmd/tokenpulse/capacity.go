@@ -4,13 +4,15 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
-	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/openfile"
 	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/sizing"
 	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/workload"
 	"github.com/tokenpulse/tokenpulse/internal/names"
@@ -68,9 +70,12 @@ func (c *capacityFinder) run(command *cobra.Command, paths []string) error {
 	}
 	var trace *workload.Trace
 	if c.workload != "" {
-		if trace, err = readTrace(c.workload); err != nil {
+		if trace, err = readTrace(command.Context(), c.workload); err != nil {
 			return err
 		}
+	}
+	if err := distinct(paths); err != nil {
+		return err
 	}
 	runs, err := c.measure(command, paths)
 	if err != nil {
@@ -164,15 +169,45 @@ func (c *capacityFinder) write(command *cobra.Command, a *sizing.Answer) error {
 	return encoder.Encode(a)
 }
 
-func readTrace(path string) (*workload.Trace, error) {
-	file, err := os.Open(path) //nolint:gosec // the user names the file
+// distinct returns an error if two runs have a file in common, which would count twice.
+func distinct(paths []string) error {
+	runOf := map[string]string{}
+	for _, path := range paths {
+		files, err := openfile.Files([]string{path})
+		if err != nil {
+			return usageError{err}
+		}
+		for _, file := range files {
+			real, err := filepath.EvalSymlinks(file)
+			if err == nil {
+				real, err = filepath.Abs(real)
+			}
+			if err != nil {
+				real = file // reading it will report why, or it is standard input
+			}
+			if other, ok := runOf[real]; ok {
+				return usagef("%s is in the runs %s and %s; give the file of each run once", file, other, path)
+			}
+			runOf[real] = path
+		}
+	}
+	return nil
+}
+
+func readTrace(ctx context.Context, path string) (*workload.Trace, error) {
+	file, err := openfile.Open(ctx, path, nil)
 	if err != nil {
 		return nil, usageError{err}
 	}
 	defer file.Close()
+	prefix := file.Prefix()
 	trace, err := workload.Read(file)
-	if err != nil {
+	switch {
+	case err == nil:
+		return trace, nil
+	case workload.Detect(prefix):
 		return nil, fmt.Errorf("%s: %w", path, err)
+	default:
+		return nil, fmt.Errorf("%s: %w; tokenpulse workload writes a trace", path, err)
 	}
-	return trace, nil
 }

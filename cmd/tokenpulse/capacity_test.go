@@ -4,7 +4,10 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -118,6 +121,36 @@ func TestCapacity_RejectsFlags(t *testing.T) {
 	code, _, problems = execute(t.Context(), "capacity", spans, "--slos", slos, "--workload", demo)
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, problems, "demo.jsonl: line 1: the request has no timestamp")
+	require.Contains(t, problems, "; tokenpulse workload writes a trace")
+}
+
+// Requests that count twice would be twice the evidence.
+func TestCapacity_RejectsAFileInTwoRuns(t *testing.T) {
+	spans := writeSpans(t, 1)
+	link := filepath.Join(t.TempDir(), "link.jsonl")
+	require.NoError(t, os.Symlink(spans, link))
+	for _, other := range []string{spans, filepath.Dir(spans), link} {
+		code, _, problems := execute(t.Context(), "capacity", spans, other)
+		require.Equal(t, exitUsage, code)
+		require.Contains(t, problems, " is in the runs "+spans+" and "+other+"; give the file of each run once")
+	}
+	code, _, problems := execute(t.Context(), "capacity", "-", "-")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, problems, "- is in the runs - and -")
+}
+
+func TestCapacity_ReadsACompressedTrace(t *testing.T) {
+	text, err := os.ReadFile(conversation)
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "trace.jsonl.gz")
+	file, err := os.Create(path)
+	require.NoError(t, err)
+	compressed := gzip.NewWriter(file)
+	_, err = compressed.Write(text)
+	require.NoError(t, errors.Join(err, compressed.Close(), file.Close()))
+	trace, err := readTrace(t.Context(), path)
+	require.NoError(t, err)
+	require.Len(t, trace.Requests, bytes.Count(text, []byte("\n")))
 }
 
 func TestCapacity_SaysWhatATraceIs(t *testing.T) {
