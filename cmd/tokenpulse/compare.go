@@ -235,11 +235,15 @@ func comparisonRow(r *twosample.Row) []string {
 	case r.Indicator != "":
 		name, value = fmt.Sprintf("%s p%g", r.Indicator, 100*r.Percentile), terminal.Duration
 	}
+	baseline, candidate := value(r.Baseline.Value), value(r.Candidate.Value)
+	if r.Baseline.Independent == 0 { // nothing was compared
+		baseline, candidate = "-", "-"
+	}
 	said := string(r.Verdict)
 	if !r.Decides {
 		said = "(" + said + ")"
 	}
-	return []string{name, value(r.Baseline.Value), value(r.Candidate.Value), ratio(r.Ratio.Estimate), ratio(r.Ratio.Lower), ratio(r.Ratio.Upper), said}
+	return []string{name, baseline, candidate, ratio(r.Ratio.Estimate), ratio(r.Ratio.Lower), ratio(r.Ratio.Upper), said}
 }
 
 // ratio formats one that may be unknown or open.

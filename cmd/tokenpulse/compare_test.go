@@ -109,6 +109,13 @@ func TestCompare_ReportsThatCannotBeComparedSayWhy(t *testing.T) {
 	}
 }
 
+func TestCompare_ARowWithoutValuesHasNone(t *testing.T) {
+	code, out, _ := execute(t.Context(), "compare", generated(t, 1, 250), generated(t, 2, 210, "--one-token-ratio", "0.3"), "--indicator", "time_per_output_token")
+	require.Equal(t, exitUndecided, code)
+	require.Regexp(t, `(?m)^time_per_output_token p50 +- +- +- +0\.00 +- +undecided$`, out)
+	require.Regexp(t, `UNDECIDED: p50 of time_per_output_token: \d+ and \d+ requests have one; 200 in each arm are needed`, out)
+}
+
 // What a client saw cannot be compared with what an engine saw.
 func TestCompare_DifferentVantagesAreRefused(t *testing.T) {
 	code, _, problems := execute(t.Context(), "compare", writeSpans(t, 3), generated(t, 1, 300))

@@ -71,8 +71,10 @@ func undecided(reason Reason, format string, args ...any) Decision {
 
 // refuse returns why arms cannot be compared at all, or nothing.
 func refuse(base, cand *Arm) (none Decision) {
-	if n := min(base.requests, cand.requests); n < MinRequests {
-		return undecided(TooFew, "an arm has %d requests; record %d or more", n, MinRequests)
+	for i, a := range [...]*Arm{base, cand} {
+		if a.requests < MinRequests {
+			return undecided(TooFew, "the %s has %d requests; record %d or more", armNames[i], a.requests, MinRequests)
+		}
 	}
 	if base.sample.shared(cand.sample) > maxShared {
 		return undecided(SameRequests, "both arms have the same requests; pass the files of different runs")

@@ -138,6 +138,12 @@ func failing(n uint64) func(int, *Request) {
 	return func(i int, r *Request) { r.Unsuccessful = oneIn(n, i) }
 }
 
+func TestCompare_NamesTheArmThatIsTooSmall(t *testing.T) {
+	few, enough := armOf(1, 199, nil), armOf(2, 200, nil)
+	require.Equal(t, "the baseline has 199 requests; record 200 or more", compare(t, few, enough, latencies).Hint)
+	require.Equal(t, "the candidate has 199 requests; record 200 or more", compare(t, enough, few, latencies).Hint)
+}
+
 func TestCompare_Refuses(t *testing.T) {
 	for _, c := range []struct {
 		name       string
@@ -369,17 +375,33 @@ func TestCompare_WithoutStartsInTheOrderOfTheFile(t *testing.T) {
 
 func TestCompare_MistakesInTheQuestion(t *testing.T) {
 	for message, change := range map[string]func(*Question){
-		"tolerance is 0.01; use a value from 0.02 to 10":              func(q *Question) { q.Tolerance = 0.01 },
-		"odds tolerance is 11; use a value from 0.02 to 10":           func(q *Question) { q.OddsTolerance = 11 },
-		"alpha is NaN; use a value from 1e-06 to 0.5":                 func(q *Question) { q.Alpha = math.NaN() },
-		"nothing is asked; name an indicator or an slo":               func(q *Question) { q.Indicators = nil },
-		`the baseline has no verdicts of the slo "fast"; it has: all`: func(q *Question) { q.SLOs = []string{"fast"} },
+		"tolerance is 0.01; use a value from 0.02 to 10":    func(q *Question) { q.Tolerance = 0.01 },
+		"odds tolerance is 11; use a value from 0.02 to 10": func(q *Question) { q.OddsTolerance = 11 },
+		"alpha is NaN; use a value from 1e-06 to 0.5":       func(q *Question) { q.Alpha = math.NaN() },
+		"nothing is asked; name an indicator or an slo":     func(q *Question) { q.Indicators = nil },
+		`the baseline has no verdicts of the slo "fast", but of: all; give the definition of the slo, or see whether its match selects requests`: func(q *Question) { q.SLOs = []string{"fast"} },
 	} {
 		q := latencies
 		change(&q)
 		_, err := Compare(armOf(1, 300, nil), armOf(2, 300, nil), q)
 		require.EqualError(t, err, message)
 	}
+}
+
+// Some failures of a few replicas leave the odds open upwards.
+func TestCompare_BoundsWithoutMeaningAreOpen(t *testing.T) {
+	q := Question{Indicators: []Indicator{TimeToFirstToken}, Tolerance: 0.1, OddsTolerance: 0.1, Alpha: DefaultAlpha}
+	open := 0
+	for seed := range uint64(20) {
+		r := compare(t, armOf(2*seed+1, 1000, failing(50)), armOf(2*seed+2, 200, func(i int, r *Request) { r.Unsuccessful = i == 40 || i == 90 }), q)
+		for _, row := range r.Rows {
+			require.True(t, row.Ratio.Upper <= 1e6 || math.IsInf(row.Ratio.Upper, 1), "%v", row.Ratio.Upper)
+			if math.IsInf(row.Ratio.Upper, 1) {
+				open++
+			}
+		}
+	}
+	require.Positive(t, open)
 }
 
 func TestResult_JSONHasNullForWhatIsOpen(t *testing.T) {

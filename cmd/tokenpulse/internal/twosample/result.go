@@ -64,7 +64,8 @@ func (q *Question) check(arms [2]*Arm) error {
 	for _, name := range q.SLOs {
 		for i, a := range arms {
 			if a.sloNames.find(name) < 0 {
-				return fmt.Errorf("the %s has no verdicts of the slo %q; it has: %s", [...]string{"baseline", "candidate"}[i], name, listed(a.SLOs()))
+				return fmt.Errorf("the %s has no verdicts of the slo %q, but of: %s; give the definition of the slo, or see whether its match selects requests",
+					armNames[i], name, listed(a.SLOs()))
 			}
 		}
 	}

@@ -116,9 +116,15 @@ func (s *subject) row(alpha float64, deciding int) Row {
 		atLeast, atMost, surely = min(atLeast, lower), max(atMost, upper), max(surely, farther)
 	}
 	r.Ratio = Interval{first.ratio, math.Exp(atLeast), math.Exp(atMost)}
+	if r.Ratio.Upper > maxRatio {
+		r.Ratio.Upper = math.Inf(1)
+	}
 	r.Decision = s.decide(&r, alpha, surely < 0)
 	return r
 }
+
+// maxRatio is the largest upper bound that says more than that there is none.
+const maxRatio = 1e6
 
 // decide returns the verdict on a row.
 func (s *subject) decide(r *Row, alpha float64, better bool) Decision {
