@@ -51,7 +51,7 @@ func newReplayCommand() *cobra.Command {
 
 func (r *replay) run(command *cobra.Command, path string) error {
 	if r.speed != speedMax && r.speed != speedReal {
-		return fmt.Errorf("--speed is %q; valid values: %s, %s", r.speed, speedMax, speedReal)
+		return usagef("--speed is %q; valid values: %s, %s", r.speed, speedMax, speedReal)
 	}
 	file, err := openfile.Open(command.Context(), path, nil)
 	if err != nil {

@@ -206,7 +206,7 @@ func (a *Answer) replicas(n int) string {
 	if n == 1 {
 		text = "1 replica"
 	}
-	if a.Reason == KneeNotSeen {
+	if a.Reason == KneeNotSeen && n > 1 {
 		text += " or fewer"
 	}
 	return text
