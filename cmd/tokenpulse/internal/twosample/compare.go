@@ -26,8 +26,8 @@ func Compare(base, cand *Arm, q Question) (Result, error) {
 		r.Warnings = append(r.Warnings, c.mix.note())
 	}
 	if n := c.withoutLength(); n != [2]uint64{} {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("the odds of unsuccessful requests are those of all lengths of prompts: %d and %d of them report none",
-			n[baseline], n[candidate]))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%d and %d unsuccessful requests report no length of their prompt: the row of unsuccessful requests"+
+			" is of all lengths, to count them; those of slos leave them out, unless a band of unknown lengths is compared", n[baseline], n[candidate]))
 	}
 	subjects, left := c.subjects(&q)
 	r.Warnings = append(r.Warnings, left...)

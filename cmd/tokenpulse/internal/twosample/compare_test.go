@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -314,6 +316,7 @@ func TestCompare_MoreErrorsWithoutLengthAreWorse(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := compare(t, armOf(1, 4000, errorsOf(50, c.base)), armOf(2, 4000, errorsOf(10, c.cand)), latencies)
 			require.Equal(t, c.changed, r.Mix.Changed)
+			require.Equal(t, c.changed, slices.ContainsFunc(r.Warnings, func(w string) bool { return strings.Contains(w, "report no length of their prompt") }))
 			require.Equal(t, Worse, r.Verdict, r.Hint)
 			outcomes := r.Rows[len(r.Rows)-1]
 			require.InDelta(t, 0.02, outcomes.Baseline.Value, 0.01)
