@@ -178,17 +178,17 @@ func distinct(paths []string) error {
 			return usageError{err}
 		}
 		for _, file := range files {
-			real, err := filepath.EvalSymlinks(file)
+			resolved, err := filepath.EvalSymlinks(file)
 			if err == nil {
-				real, err = filepath.Abs(real)
+				resolved, err = filepath.Abs(resolved)
 			}
 			if err != nil {
-				real = file // reading it will report why, or it is standard input
+				resolved = file // reading it will report why, or it is standard input
 			}
-			if other, ok := runOf[real]; ok {
+			if other, ok := runOf[resolved]; ok {
 				return usagef("%s is in the runs %s and %s; give the file of each run once", file, other, path)
 			}
-			runOf[real] = path
+			runOf[resolved] = path
 		}
 	}
 	return nil

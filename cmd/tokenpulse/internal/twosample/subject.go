@@ -135,7 +135,7 @@ func (s *subject) decide(r *Row, alpha float64, better bool) Decision {
 	_, measured := first.difference(alpha / 2)
 	switch blocks := min(first.shares[baseline].blocks, first.shares[candidate].blocks); {
 	case blocks < minBlocks:
-		return undecided(Dependence, "the requests of an arm began at %d times only, and may depend on each other; spread them over time", blocks)
+		return undecided(Dependence, "the requests of an arm fall into %d blocks of time, and may depend on each other; spread them over at least %d", blocks, minBlocks)
 	case r.Indicator != "" && math.IsNaN(r.Ratio.Estimate):
 		return undecided(Coverage, "a percentile is 0, which has no ratio; compare another latency")
 	case lower > tolerance:
