@@ -15,6 +15,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/files"
 	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/pipeline"
 	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/workload"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 type workloadWriter struct {
@@ -46,11 +47,12 @@ func (w *workloadWriter) run(command *cobra.Command, paths []string) error {
 	if err != nil {
 		return err
 	}
-	trace := workload.New(list)
+	all, vantage := list.Shown()
+	trace := workload.New(all)
 	if read.Partial {
 		fmt.Fprintln(command.ErrOrStderr(), "PART of the files: reading was interrupted.")
 	}
-	describe(command.ErrOrStderr(), trace, list)
+	describe(command.ErrOrStderr(), trace, list, vantage)
 	if len(trace.Requests) == 0 {
 		return errors.New("no request has reported tokens of its prompt and its answer, so that there is no workload")
 	}
@@ -78,9 +80,9 @@ func (s *source) arrivals(command *cobra.Command, paths []string, slo string) (*
 }
 
 // describe says what the trace has, and what it has not.
-func describe(out io.Writer, t *workload.Trace, list *arrivals.List) {
+func describe(out io.Writer, t *workload.Trace, list *arrivals.List, vantage timeline.Vantage) {
 	fmt.Fprintf(out, "%d requests in %v", len(t.Requests), t.Duration().Round(time.Second))
-	if name := t.Vantage.String(); name != "" {
+	if name := vantage.String(); name != "" {
 		fmt.Fprintf(out, ", seen by the %s", name)
 	}
 	fmt.Fprintln(out)
@@ -88,7 +90,7 @@ func describe(out io.Writer, t *workload.Trace, list *arrivals.List) {
 		n   int
 		why string
 	}{
-		{t.LeftOut[workload.OtherVantage], "of other vantages, which see the same requests"},
+		{list.Others(), "of other vantages, which see the same requests"},
 		{t.LeftOut[workload.Unsized], "without reported tokens of prompt and answer, such as refused ones"},
 		{t.LeftOut[workload.Mistaken], "that failed by a mistake of the client"},
 		{t.LeftOut[workload.TooLong], "with more tokens than can be replayed"},

@@ -120,3 +120,14 @@ func (l *List) Shown() ([]Request, timeline.Vantage) {
 	slices.SortFunc(l.requests, func(a, b Request) int { return cmp.Compare(a.Start, b.Start) })
 	return l.requests, shown
 }
+
+// Others returns the number of requests that Shown leaves out.
+func (l *List) Others() (n int) {
+	shown := l.Vantages.Shown()
+	for v, requests := range l.Vantages {
+		if v := timeline.Vantage(v); v != shown && v != timeline.VantageUnspecified {
+			n += int(requests)
+		}
+	}
+	return n
+}

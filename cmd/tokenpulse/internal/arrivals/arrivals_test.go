@@ -99,6 +99,7 @@ func TestList_ShowsEachRequestOfOneVantage(t *testing.T) {
 		all, vantage := l.Shown()
 		require.Equal(t, name, vantage)
 		require.Len(t, all, int(l.Vantages[name]))
+		require.Equal(t, 9+seen-len(all), l.Others())
 	}
 }
 

@@ -78,6 +78,10 @@ func TestMeasure_TakesReplicasFromTheCaller(t *testing.T) {
 func TestMeasure_SlotsAreAsLongAsRequests(t *testing.T) {
 	r := measured("a", steady(4, 0, func(_ int, q *arrivals.Request) { q.Seconds = 60 }))
 	require.InDelta(t, 48, r.evidence.Slots, 1e-6)
+	r = measured("a", steady(4, 0, func(_ int, q *arrivals.Request) { q.Seconds = 64 }))
+	require.InDelta(t, 45, r.evidence.Slots, 1e-3)
+	r = measured("a", steady(4, 0, func(_ int, q *arrivals.Request) { q.Seconds = 100 }))
+	require.InDelta(t, 28.8, r.evidence.Slots, 1e-3, "the last one is cut")
 	require.Less(t, r.Low, 0.95, "48 minutes are too short for requests of a minute")
 }
 
@@ -225,7 +229,7 @@ func TestNeeded_OfAWorkload(t *testing.T) {
 	require.InDelta(t, 600*5.5, n.Sustained.Load[capacity.PromptTokens], 60, "400 of 1,000 are cached, as in the runs")
 
 	short := l.ForTrace(trace(301, func(int) int { return 4 }, 100, 1000))
-	require.InDelta(t, 4, short.Sustained.Load[capacity.Requests], 0.02)
+	require.InDelta(t, 1203/300.003, short.Sustained.Load[capacity.Requests], 1e-6, "from the first request to the last one")
 	require.Equal(t, 5*time.Minute, short.Duration.Round(time.Second))
 
 	require.False(t, l.ForTrace(trace(60, func(int) int { return 4 }, 200, 1000)).Fits)

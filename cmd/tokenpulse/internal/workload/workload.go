@@ -19,7 +19,6 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/arrivals"
 	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/synthetic"
-	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 // blockSize is the number of tokens of a prompt that one hash ID stands for. AIPerf rejects a request with more or fewer IDs than
@@ -43,8 +42,6 @@ type Request struct {
 // Trace is a workload, in the order of arrivals.
 type Trace struct {
 	Requests []Request
-	// Vantage is the one that saw the requests.
-	Vantage timeline.Vantage
 	// LeftOut counts requests that are no part of it.
 	LeftOut [Reasons]int
 	// Input and Cached are the tokens of all prompts, and those of them that came from a prefix cache.
@@ -56,23 +53,17 @@ type Reason int
 
 // The reasons.
 const (
-	OtherVantage Reason = iota // it is of a vantage that saw the same requests
-	Mistaken                   // it failed by a mistake of its client
-	Unsized                    // the tokens of its prompt or its answer are unknown
-	TooLong                    // it has more tokens than a trace may have
-	Reasons                    // number of reasons
-	none         = Reasons
+	Mistaken Reason = iota // it failed by a mistake of its client
+	Unsized                // the tokens of its prompt or its answer are unknown
+	TooLong                // it has more tokens than a trace may have
+	Reasons                // number of reasons
+	none     = Reasons
 )
 
-// New returns the workload that arrived. Requests that were cancelled or failed are part of it, with the tokens that they got: load is
+// New returns the workload of requests in the order of their starts. Those that were cancelled or failed are part of it, with the tokens that they got: load is
 // what arrives.
-func New(list *arrivals.List) *Trace {
-	all, vantage := list.Shown()
-	t := &Trace{Vantage: vantage, Requests: make([]Request, 0, len(all))}
-	for _, n := range list.Vantages {
-		t.LeftOut[OtherVantage] += int(n)
-	}
-	t.LeftOut[OtherVantage] -= len(all)
+func New(all []arrivals.Request) *Trace {
+	t := &Trace{Requests: make([]Request, 0, len(all))}
 	var first int64
 	for i := range all {
 		q := &all[i]

@@ -11,8 +11,11 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/arrivals"
 )
 
 // line is a request as the tools that replay traces read it.
@@ -42,6 +45,26 @@ func parseLines(t *testing.T, text string) (all []line) {
 		all = append(all, one)
 	}
 	return all
+}
+
+func TestNew_HasWhatArrivedAndCanBeReplayed(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	trace := New([]arrivals.Request{
+		{Start: 1_000 * ms, Sized: true, Prompt: 5, Output: 5, Mistaken: true},
+		{Start: 2_000*ms + 400_000, Sized: true, Prompt: 600, Output: 7, Cached: 512},
+		{Start: 2_001 * ms, Sized: true, Prompt: 9, Output: 3}, // rounds to 1 ms later
+		{Start: 2_001 * ms, Sized: true, Prompt: 8, Output: 4},
+		{Start: 2_002 * ms},                                      // refused
+		{Start: 2_003 * ms, Sized: true, Output: 1},              // the prompt is unknown
+		{Start: 2_004 * ms, Sized: true, Prompt: 10, Output: 0},  // ended by a content filter
+		{Start: 2_005 * ms, Sized: true, Prompt: maxInput + 1},   // too long
+		{Start: 9_000 * ms, Sized: true, Prompt: 1, Output: 1e6}, // cancelled or not
+	})
+	require.Equal(t, []Request{{0, 600, 7}, {1, 8, 4}, {1, 9, 3}, {4, 10, 1}, {7_000, 1, 1e6}}, trace.Requests)
+	require.Equal(t, [Reasons]int{Mistaken: 1, Unsized: 2, TooLong: 1}, trace.LeftOut)
+	require.EqualValues(t, 628, trace.Input)
+	require.EqualValues(t, 512, trace.Cached)
+	require.Equal(t, 7*time.Second, trace.Duration())
 }
 
 // AIPerf (PromptGenerator._build_token_sequence) rejects a request unless 0 < input_length - (len(hash_ids)-1) * 512 <= 512. Its
