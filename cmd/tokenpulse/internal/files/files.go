@@ -54,13 +54,10 @@ type Result struct {
 	Partial bool
 }
 
-// ahead is the number of batches that are decoded before they are consumed.
-const ahead = 4
-
-// Read calls consume with the spans of files, one batch after the other. Meanwhile, it decodes the next ones. If ctx is
-// cancelled, it returns what it read so far without an error.
+// Read calls consume with the spans of files, one batch after the other. Meanwhile, it decodes the next one, and no further
+// ones, since a batch may be large. If ctx is cancelled, it returns what it read so far without an error.
 func Read(ctx context.Context, paths []string, o Options, consume func(Batch) error) (Result, error) {
-	r := &reader{options: o, batches: make(chan Batch, ahead), stop: make(chan struct{})}
+	r := &reader{options: o, batches: make(chan Batch), stop: make(chan struct{})}
 	read := make(chan error, 1)
 	go func() {
 		defer close(r.batches)
