@@ -57,7 +57,7 @@ func TestReport_ShowsTheRequestsOfFiles(t *testing.T) {
 	require.Contains(t, out, "3 requests in 2 files")
 	require.Regexp(t, `m +client +TTFT +3 +250ms +250ms +250ms`, out)
 	require.Regexp(t, `m +client +fast +0 +3 +0 +0.00% +99.00% +NO`, out)
-	require.Contains(t, out, "2 requests were read before, and count once")
+	require.Contains(t, out, "2 requests read before, which count once")
 }
 
 func TestReport_SLOsOfTheCommandLineReplaceVerdictsOfACollector(t *testing.T) {
@@ -90,7 +90,7 @@ func TestReport_RequestsWithoutATimeDoNotLowerRates(t *testing.T) {
 	code, out, problems := execute(t.Context(), "report", writeSpans(t, 2, odd...), "--by", "gen_ai.request.model")
 	require.Zero(t, code, problems)
 	require.Contains(t, out, "5 requests in 1 file, 2026-11-21T03:54:52Z to 2026-11-21T03:54:53Z (1s)")
-	require.Regexp(t, `m +client +5 +5 +0 +15 +5.00 +15.00`, out)
+	require.Regexp(t, `m +client +5 +5 +- +15 +5.00 +15.00`, out)
 
 	_, out, _ = execute(t.Context(), "report", writeSpans(t, 0, odd...))
 	require.Contains(t, out, "3 requests in 1 file, at an unknown time")
@@ -114,7 +114,7 @@ func TestReport_DamagedLinesAreCountedOrEndIt(t *testing.T) {
 	require.Zero(t, code)
 	require.Contains(t, problems, path+":3")
 	require.Contains(t, out, "3 requests in 1 file")
-	require.Contains(t, out, "1 damaged message could not be read")
+	require.Contains(t, out, "1 damaged message left out")
 	code, out, problems = execute(t.Context(), "report", path, "--strict")
 	require.Equal(t, 1, code)
 	require.Empty(t, out)
@@ -126,7 +126,7 @@ func TestReport_NamesTheFirstDamagedLines(t *testing.T) {
 	code, out, problems := execute(t.Context(), "report", writeSpans(t, 1, slices.Repeat([]string{`{"resourceSpans":1}`}, 1000)...))
 	require.Zero(t, code)
 	require.Equal(t, 5, strings.Count(problems, "damaged"))
-	require.Contains(t, out, "1000 damaged messages could not be read")
+	require.Contains(t, out, "1000 damaged messages left out")
 }
 
 // Ctrl-C shows what was read, and a script sees that it is a part.
@@ -173,6 +173,38 @@ func TestReport_AFileOfAnotherKindIsNamed(t *testing.T) {
 	require.Equal(t, 1, code)
 	require.Contains(t, problems, path)
 	require.Contains(t, problems, "HTML")
+}
+
+// A folder of results holds other files, too. One that is named must be of a kind that can be read.
+func TestReport_FilesOfOtherKindsInFoldersAreLeftOut(t *testing.T) {
+	path := writeSpans(t, 2)
+	folder := filepath.Dir(path)
+	readme := filepath.Join(folder, "README.md")
+	require.NoError(t, os.WriteFile(readme, []byte("# Results\n"), 0o600))
+	code, out, problems := execute(t.Context(), "report", folder)
+	require.Zero(t, code, problems)
+	require.Contains(t, out, "2 requests in 1 file")
+	require.Contains(t, out, "left out of the folder: "+readme)
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "numbers.csv"), []byte("a,b\n1,2\n"), 0o600))
+	_, out, _ = execute(t.Context(), "report", folder)
+	require.Contains(t, out, "left out of the folders: 2 files of other kinds, such as "+readme)
+	for _, args := range [][]string{{"report", folder, "--strict"}, {"report", path, readme}} {
+		code, out, problems = execute(t.Context(), args...)
+		require.Equal(t, 1, code)
+		require.Empty(t, out)
+		require.Contains(t, problems, readme)
+	}
+	require.NoError(t, os.Remove(path))
+	code, _, problems = execute(t.Context(), "report", folder)
+	require.Equal(t, 1, code, "a folder without a file that can be read")
+	require.Contains(t, problems, readme)
+}
+
+// A typing error in --by must not look like an attribute that all requests share.
+func TestReport_AnAttributeThatNoRequestHasIsNamed(t *testing.T) {
+	_, out, _ := execute(t.Context(), "report", writeSpans(t, 1), "--by", "gen_ai.request.modle")
+	require.Contains(t, out, "no request has the attribute gen_ai.request.modle")
+	require.Regexp(t, `client +1 +1 +- +3 `, out, "input tokens are not reported")
 }
 
 func TestReport_ReadsStandardInput(t *testing.T) {

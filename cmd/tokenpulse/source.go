@@ -21,6 +21,7 @@ type source struct {
 	config, slos string
 	strict       bool
 
+	named []string // paths of the command line
 	// run is that of the requests that a pipeline watches, see files.Batch.
 	run string
 }
@@ -56,6 +57,7 @@ func (s *source) settings(ctx context.Context) (config.Config, error) {
 // read passes the spans of files through a pipeline, whose settings it completes, and shows the progress.
 func (s *source) read(command *cobra.Command, paths []string, set *pipeline.Settings) (*pipeline.Pipeline, files.Result, error) {
 	ctx := context.WithoutCancel(command.Context())
+	s.named = paths
 	paths, err := openfile.Files(paths)
 	if err != nil {
 		return nil, files.Result{}, usageError{err}
@@ -85,7 +87,7 @@ func (s *source) scan(command *cobra.Command, paths []string, consume func(files
 	out := command.ErrOrStderr()
 	bar := newProgress(out, files.Size(paths))
 	defer bar.clear()
-	options := files.Options{Strict: s.strict, Bytes: bar.bytes(), Damaged: func(err error) {
+	options := files.Options{Named: s.named, Strict: s.strict, Bytes: bar.bytes(), Damaged: func(err error) {
 		bar.clear()
 		fmt.Fprintln(out, "tokenpulse: damaged:", err)
 	}}

@@ -78,6 +78,7 @@ func (t *tracer) run(command *cobra.Command, text string, paths []string) error 
 // find returns the trace, and its spans for a pipeline. It reads the files a second time if the ID is that of a span.
 func (t *tracer) find(command *cobra.Command, finder *waterfall.Finder, paths []string) (*waterfall.Trace, ptrace.Traces, error) {
 	none := ptrace.Traces{}
+	t.source.named = paths
 	paths, err := openfile.Files(paths)
 	if err != nil {
 		return nil, none, usageError{err}

@@ -221,6 +221,6 @@ func TestReportPage_SaysWhatTheNumbersLeaveOut(t *testing.T) {
 	collector.WriteFile(t, folder, "a.ndjson", string(events))
 	collector.WriteFile(t, folder, "b.ndjson", string(events))
 	p := openReport(t, writeReport(t, folder))
-	p.waitUntil(`document.querySelector('#notes').textContent.includes('20 requests were read before, and count once.')`)
+	p.waitUntil(`document.querySelector('#notes').textContent.includes('20 requests read before, which count once.')`)
 	require.Equal(t, "20 requests in 2 files.", p.text(`document.querySelector('#now .heading p').textContent`))
 }

@@ -14,11 +14,16 @@ import (
 	"strings"
 )
 
+// Other is the error of a file of a kind that cannot be read.
+type Other struct{ Text string }
+
+func (o *Other) Error() string { return o.Text }
+
 // Error returns the error for a file with this name that begins with prefix. It says what
 // was expected unless it knows a remedy.
 func Error(name string, prefix []byte, expected string) error {
 	looks, remedy := Of(prefix)
-	return fmt.Errorf("%s: looks like %s; %s", name, looks, cmp.Or(remedy, expected))
+	return &Other{fmt.Sprintf("%s: looks like %s; %s", name, looks, cmp.Or(remedy, expected))}
 }
 
 // Of returns what a file that begins with prefix looks like, and how to get one that can be

@@ -15,6 +15,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/filekind"
 	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/openfile"
 	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/recording"
 	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/spanfile"
@@ -31,6 +32,8 @@ type Batch struct {
 
 // Options of Read.
 type Options struct {
+	// Named are the paths that the user named. Of other ones, which are in folders, files of other kinds are left out, unless all are.
+	Named []string
 	// Strict means that a damaged message is an error.
 	Strict bool
 	// Damaged is called with the first damaged messages of each file.
@@ -104,11 +107,27 @@ type reader struct {
 var errStopped = errors.New("consume failed")
 
 func (r *reader) read(ctx context.Context, paths []string) error {
+	var others []error
 	for _, path := range paths {
 		r.result.Files++
-		if err := r.readFile(ctx, path); err != nil {
+		err := r.readFile(ctx, path)
+		if other := new(filekind.Other); errors.As(err, &other) && !r.options.Strict && !slices.Contains(r.options.Named, path) {
+			r.result.Files--
+			others = append(others, other)
+			continue
+		}
+		if err != nil {
 			return err
 		}
+	}
+	switch {
+	case len(others) == 0:
+	case r.result.Files == 0:
+		return others[0]
+	case len(others) == 1:
+		r.note("left out of the folder: " + others[0].Error())
+	default:
+		r.note(fmt.Sprintf("left out of the folders: %d files of other kinds, such as %v", len(others), others[0]))
 	}
 	return nil
 }

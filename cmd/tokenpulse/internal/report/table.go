@@ -135,8 +135,8 @@ func (w *writer) requests(r *Report) {
 		for _, name := range outcomes {
 			row = append(row, count(float64(g.Outcomes[name].Requests)))
 		}
-		row = append(row, count(g.Tokens[names.TokensInput]), count(g.Tokens[names.TokensOutput]), r.perSecond(float64(g.Requests())),
-			r.perSecond(g.Tokens[names.TokensOutput]))
+		row = append(row, reported(g.Tokens[names.TokensInput], count), reported(g.Tokens[names.TokensOutput], count),
+			r.perSecond(float64(g.Requests())), reported(g.Tokens[names.TokensOutput], r.perSecond))
 		rows = append(rows, row)
 	}
 	header := append(r.titles(), "REQUESTS")
@@ -265,6 +265,14 @@ func short(attribute string) string {
 	return cmp.Or(map[string]string{
 		names.GenAIRequestModel: "model", names.GenAIProviderName: "provider", names.GenAIOperationName: "operation", names.ServiceName: "service",
 	}[attribute], attribute)
+}
+
+// reported formats a sum, which is 0 if no request reported it.
+func reported(n float64, format func(float64) string) string {
+	if n == 0 {
+		return "-"
+	}
+	return format(n)
 }
 
 func count(n float64) string { return strconv.FormatFloat(n, 'f', 0, 64) }

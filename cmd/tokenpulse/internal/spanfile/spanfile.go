@@ -74,7 +74,7 @@ func (r *reader) read() error {
 		return filekind.Error(r.file.Name(), prefix, "expected spans in OTLP (JSON lines or protobuf of the Collector's file exporter), token events, or results of a benchmark")
 	}
 	if err == nil && r.counts.Traces == 0 && r.counts.Damaged == 0 && r.counts.Other > 0 {
-		return fmt.Errorf("%s: has only metrics, logs or profiles in OTLP; give the file of a file exporter in a traces pipeline", r.file.Name())
+		return &filekind.Other{Text: r.file.Name() + ": has only metrics, logs or profiles in OTLP; give the file of a file exporter in a traces pipeline"}
 	}
 	return err
 }
