@@ -114,8 +114,8 @@ suite-lighthouse: build $(LIGHTHOUSE) ## Lighthouse rates performance and access
 	go test -C e2e -count=1 -tags=lighthouse -v ./page -run='^TestLivePageLighthouse$$' $(ARGS)
 
 .PHONY: suite-media
-suite-media: build ## Rewrite the pictures of the live page in docs/images from a run of five minutes; needs chromium and webp
-	go test -C e2e -count=1 -tags=media -v ./page -run='^Test(LivePage|Terminal)Media$$' $(ARGS)
+suite-media: build ## Rewrite the pictures in docs/images, those of the live page from a run of five minutes; needs chromium and webp
+	go test -C e2e -count=1 -tags=media -v ./page -run='^Test(LivePage|Report|Terminal)Media$$' $(ARGS)
 
 ##@ From nothing to a package
 

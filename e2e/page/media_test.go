@@ -57,11 +57,41 @@ func TestLivePageMedia(t *testing.T) {
 		p.look(1440, 7000, scheme)
 		p.waitUntil(`document.querySelector('#slowest tbody tr') && document.querySelector('#compare tbody tr')`)
 		p.look(1440, 1960, scheme)
-		time.Sleep(time.Second)
-		shot := filepath.Join(t.TempDir(), "shot.png")
-		require.NoError(t, os.WriteFile(shot, p.image(), 0o600))
-		collector.Run(t, testenv.Program(t, "cwebp"), "-quiet", "-lossless", "-near_lossless", "60", shot, "-o", filepath.Join(images, "live-page-"+scheme+".webp"))
+		p.writeImage(filepath.Join(images, "live-page-"+scheme+".webp"))
 	}
+}
+
+// TestReportMedia writes the picture of a report: of simulated engines that take ever more load for half an hour.
+func TestReportMedia(t *testing.T) {
+	folder := t.TempDir()
+	events := filepath.Join(folder, "events.ndjson")
+	collector.Run(t, collector.Built(t, "tokenpulse"), "generate", "--rate", "2", "--peak-rate", "7", "--period", "1h", "--duration", "30m", "--seed", "7", "--output", events)
+	slos := collector.WriteFile(t, folder, "slos.yaml", `
+slos:
+  - {name: ttft, indicator: time_to_first_token, threshold: 1s}
+  - {name: tpot, indicator: time_per_output_token, threshold: 40ms}
+objectives:
+  - {slo: ttft, objective: 0.95}
+  - {slo: tpot, objective: 0.95}
+`)
+	report := filepath.Join(folder, "report.html")
+	collector.Run(t, collector.Built(t, "tokenpulse"), "report", events, "--slos", slos, "--by", "gen_ai.request.model", "--format", "html", "-o", report)
+	p := openReport(t, "file://"+report)
+	for _, scheme := range []string{"light", "dark"} {
+		p.look(1440, 7000, scheme)
+		p.waitUntil(`document.querySelector('#slowest tbody tr') && document.querySelector('#compare tbody tr')`)
+		p.look(1440, 1000, scheme)
+		p.writeImage(filepath.Join(testenv.Root(t), "docs", "images", "report-"+scheme+".webp"))
+	}
+}
+
+// writeImage writes what is in view as WebP.
+func (p *tab) writeImage(name string) {
+	p.t.Helper()
+	time.Sleep(time.Second) // canvases are drawn after the next layout
+	shot := filepath.Join(p.t.TempDir(), "shot.png")
+	require.NoError(p.t, os.WriteFile(shot, p.image(), 0o600))
+	collector.Run(p.t, testenv.Program(p.t, "cwebp"), "-quiet", "-lossless", "-near_lossless", "60", shot, "-o", name)
 }
 
 // video is a list of frames and how long each is shown.

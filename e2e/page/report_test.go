@@ -6,6 +6,7 @@ package page
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -212,7 +213,7 @@ func TestReportPage_AxeFindsNoSeriousViolation(t *testing.T) {
 	p.screenshot("report-empty")
 }
 
-// A damaged file is read as far as it goes, and the page says so.
+// The page says what its numbers leave out, and whether they are a part.
 func TestReportPage_SaysWhatTheNumbersLeaveOut(t *testing.T) {
 	t.Parallel()
 	events, err := os.ReadFile(generated(t, 20))
@@ -220,7 +221,17 @@ func TestReportPage_SaysWhatTheNumbersLeaveOut(t *testing.T) {
 	folder := t.TempDir()
 	collector.WriteFile(t, folder, "a.ndjson", string(events))
 	collector.WriteFile(t, folder, "b.ndjson", string(events))
-	p := openReport(t, writeReport(t, folder))
+	address := writeReport(t, folder)
+	p := openReport(t, address)
 	p.waitUntil(`document.querySelector('#notes').textContent.includes('20 requests read before, which count once.')`)
 	require.Equal(t, "20 requests in 2 files.", p.text(`document.querySelector('#now .heading p').textContent`))
+
+	path, err := url.PathUnescape(strings.TrimPrefix(address, "file://"))
+	require.NoError(t, err)
+	report, err := os.ReadFile(path) //nolint:gosec // the test wrote it
+	require.NoError(t, err)
+	part := strings.Replace(string(report), `"partial":false`, `"partial":true`, 1) // as after Ctrl-C
+	require.NotEqual(t, string(report), part)
+	p.open("file://" + collector.WriteFile(t, folder, "part.html", part))
+	p.waitUntil(`document.querySelector('#notes').textContent.includes('Part of the files')`)
 }
