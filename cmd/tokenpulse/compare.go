@@ -184,7 +184,7 @@ func sameSLO(name string, baseline, candidate []report.SLO) error {
 		}
 		for _, side := range [][]report.SLO{baseline, candidate} {
 			other := slices.IndexFunc(side, func(s report.SLO) bool { return s.Name == slo.Name })
-			if slo.Indicator != "" && (other < 0 || side[other].Indicator != slo.Indicator || side[other].Threshold != slo.Threshold) {
+			if slo.Indicator != "" && (other < 0 || !side[other].Same(&slo)) {
 				return usagef("the SLO %q is not the same on both sides; judge both with the same --slos", slo.Name)
 			}
 		}

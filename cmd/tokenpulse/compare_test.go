@@ -80,8 +80,8 @@ func TestCompare_ASavedReportIsAsGoodAsItsFiles(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(fromReport), &result))
 	require.Equal(t, "worse", result.Verdict)
 
-	// The baseline was judged by another threshold, or by none.
-	for _, slos := range []string{slosOf(t, "20ms"), slosOf(t, "25001us")} {
+	// The baseline was judged by another threshold, of other requests, or by none.
+	for _, slos := range []string{slosOf(t, "20ms"), slosOf(t, "25001us"), slosOf(t, "25ms, match: {gen_ai.request.model: m}")} {
 		code, _, problems = execute(t.Context(), "compare", saved, candidate, "--slos", slos, "--slo", "all")
 		require.Equal(t, 64, code)
 		require.Contains(t, problems, `the SLO "tpot" is not the same on both sides`)

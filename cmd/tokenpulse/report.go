@@ -20,6 +20,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/terminal"
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/judge"
+	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
@@ -143,15 +144,35 @@ func (s *source) report(command *cobra.Command, paths, by []string, watch func(*
 	return rep, err
 }
 
+// conditionsOf returns the keys of an SLO besides name, indicator and threshold, as JSON, or "" if none is set.
+func conditionsOf(c *judge.SLOConfig) string {
+	text, err := json.Marshal(struct {
+		ThresholdAttribute string                 `json:"threshold_attribute,omitempty"`
+		ClientErrors       string                 `json:"client_errors,omitempty"`
+		Match              map[string]string      `json:"match,omitempty"`
+		MatchRegexp        map[string]string      `json:"match_regexp,omitempty"`
+		MatchRange         map[string]judge.Range `json:"match_range,omitempty"`
+	}{c.ThresholdAttribute, c.ClientErrors, c.Match, c.MatchRegexp, c.MatchRange})
+	if err != nil || string(text) == "{}" { // an error is impossible: these are texts and finite numbers
+		return ""
+	}
+	return string(text)
+}
+
 // slos describes the SLOs and objectives of settings.
 func slos(settings *config.Config) ([]report.SLO, error) {
 	rules, err := judge.NewRules(settings.Latency.SLOs, false)
 	if err != nil {
 		return nil, err
 	}
+	conditions := map[string]string{}
+	for i := range settings.Latency.SLOs {
+		c := &settings.Latency.SLOs[i]
+		conditions[names.CleanLabel(c.Name)] = conditionsOf(c)
+	}
 	all := []report.SLO{}
 	for _, d := range rules.Definitions() {
-		all = append(all, report.SLO{Name: d.Name, Indicator: d.Indicator, Threshold: d.Threshold})
+		all = append(all, report.SLO{Name: d.Name, Indicator: d.Indicator, Threshold: d.Threshold, Conditions: conditions[d.Name]})
 	}
 	for _, o := range settings.SLI.SLOObjectives() {
 		i := slices.IndexFunc(all, func(s report.SLO) bool { return s.Name == o.SLO })

@@ -70,8 +70,15 @@ type SLO struct {
 	Indicator string `json:"indicator"`
 	// Threshold is the largest good value, in the unit of the indicator. It is 0 for the outcome.
 	Threshold float64 `json:"threshold"`
+	// Conditions has the other keys of the SLO as JSON, such as match. It is empty if none is set.
+	Conditions string `json:"conditions,omitempty"`
 	// Objective is the share of requests that must be good, 0 if there is no objective.
 	Objective float64 `json:"objective,omitempty"`
+}
+
+// Same reports whether another SLO judges requests alike.
+func (s *SLO) Same(other *SLO) bool {
+	return s.Indicator == other.Indicator && s.Threshold == other.Threshold && s.Conditions == other.Conditions
 }
 
 // Group holds the requests with the same attributes.
