@@ -103,7 +103,7 @@ func notes(base, cand *Arm) (all []string) {
 	b, c := base.summary(), cand.summary()
 	if b.Runs == 1 && c.Runs == 1 {
 		all = append(all, "each arm is one run: what differs between runs of the same version, such as a noisy neighbour, counts as a difference;"+
-			" pass three runs or more of an arm")
+			" pass a folder with three runs or more, each a file of benchmark results or token events")
 	}
 	for i, a := range [...]*Arm{base, cand} {
 		if a.folded > 0 {
