@@ -4,7 +4,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -91,20 +90,20 @@ func (g *generate) run(command *cobra.Command) error {
 	for _, text := range g.models {
 		model, err := synthetic.ParseModel(text)
 		if err != nil {
-			return err
+			return usageError{err}
 		}
 		g.config.Models = append(g.config.Models, model)
 	}
 	for _, pair := range g.pairs {
 		if err := g.config.AddAttribute(pair); err != nil {
-			return err
+			return usageError{err}
 		}
 	}
 	if flags := command.Flags(); g.config.QueueLimit == 0 && (flags.Changed("rate") || flags.Changed("peak-rate")) && flags.Changed("concurrency") {
-		return errors.New("--rate and --concurrency exclude each other; set one of them, or --queue-limit too")
+		return usagef("--rate and --concurrency exclude each other; set one of them, or --queue-limit too")
 	}
 	if err := g.config.Validate(); err != nil {
-		return err
+		return usageError{err}
 	}
 	for g.config.Seed == 0 {
 		g.config.Seed = rand.Uint64()
@@ -138,7 +137,7 @@ func (g *generate) plannedDuration() time.Duration {
 // record writes the events to the file of --output.
 func (g *generate) record(command *cobra.Command) error {
 	if g.config.Requests == 0 && g.config.Duration == 0 {
-		return fmt.Errorf("--output %s needs a limit; set --requests or --duration", g.output)
+		return usagef("--output %s needs a limit; set --requests or --duration", g.output)
 	}
 	file, err := os.Create(g.output)
 	if err != nil {

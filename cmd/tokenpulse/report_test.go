@@ -238,3 +238,18 @@ func TestHelp_EachCommandHasAnExample(t *testing.T) {
 	}
 	check(newCommand())
 }
+
+func TestTraffic_MistakesOfTheCommandLineExitWith64(t *testing.T) {
+	for expected, args := range map[string][]string{
+		"--transport is \"smoke\"": {"replay", demo, "--transport", "smoke"},
+		"--speed is \"slow\"":      {"replay", demo, "--speed", "slow"},
+		"--window is 1s":           {"watch", "--window", "1s"},
+		"needs a limit":            {"generate", "--output", filepath.Join(t.TempDir(), "o.jsonl")},
+		"exclude each other":       {"generate", "--rate", "3", "--concurrency", "2"},
+		"--attribute":              {"generate", "--attribute", "tenant"},
+	} {
+		code, _, problems := execute(t.Context(), args...)
+		require.Equal(t, 64, code, problems)
+		require.Contains(t, problems, expected)
+	}
+}

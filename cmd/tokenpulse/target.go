@@ -37,7 +37,7 @@ func (t *target) play(command *cobra.Command, source play.Source, realTime bool)
 	transport := send.Transport(t.transport)
 	sender, err := send.New(send.Config{Transport: transport, Endpoint: t.endpoint, Headers: t.headers, Stats: stats})
 	if err != nil {
-		return err
+		return usageError{err}
 	}
 	player := &play.Player{Sender: sender, Stats: stats, Live: transport.Live(), RealTime: realTime}
 	err = withProgress(command.Context(), command.ErrOrStderr(), stats, func() error {

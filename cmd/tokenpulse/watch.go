@@ -52,7 +52,7 @@ const minWindow, maxWindow = 10 * time.Second, 24 * time.Hour
 func (w *watcher) run(ctx context.Context, out io.Writer) error {
 	defer w.client.CloseIdleConnections()
 	if w.window.Length < minWindow || w.window.Length > maxWindow {
-		return fmt.Errorf("--window is %s; give a duration from %s to %s", w.window.Length, minWindow, maxWindow)
+		return usagef("--window is %s; give a duration from %s to %s", w.window.Length, minWindow, maxWindow)
 	}
 	if w.once {
 		totals, err := watch.Scrape(ctx, w.client, w.url)
