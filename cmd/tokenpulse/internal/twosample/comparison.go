@@ -93,7 +93,7 @@ func (c *comparison) odds(of [2]counter) (o number, ok bool) {
 		o.sides[i] = side{
 			// Half a bad request keeps the odds finite.
 			estimate:  logit((s.value*s.effective + 0.5) / (s.effective + 1)),
-			effective: s.effective, freedom: s.freedom,
+			effective: s.effective, freedom: s.freedom, borrowed: s.borrowed,
 			limits: func(n, alpha float64) (lower, upper float64) {
 				lower, upper = shareLimits(s.value, n, alpha)
 				return logit(lower), logit(upper)
@@ -152,7 +152,7 @@ func (c *comparison) percentile(i Indicator, q float64, all bool) (p number, ok 
 		d := distributions[arm]
 		p.values[arm] = d.quantile(q)
 		p.sides[arm] = side{
-			estimate: math.Log(p.values[arm]), effective: s.effective, freedom: s.freedom,
+			estimate: math.Log(p.values[arm]), effective: s.effective, freedom: s.freedom, borrowed: s.borrowed,
 			limits: func(n, alpha float64) (lower, upper float64) {
 				below, upTo := rankLimits(q, n, alpha)
 				lower, upper = math.Inf(-1), math.Inf(1)

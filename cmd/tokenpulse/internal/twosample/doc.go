@@ -24,7 +24,8 @@
 //     The variance among the blocks of a run is multiplied by (1 + r) / (1 - r), where r is the correlation of a block with the one before,
 //     corrected for its bias, from 0 to 0.9.
 //   - Replicas, if that gives a larger variance: what a replica keeps for a whole run shows in no block.
-//   - Runs, likewise. An arm of one run takes the variance between runs from the other arm.
+//   - Runs, likewise. An arm of one run takes the variance between runs from the other arm. Both are then wrong together, so that
+//     their difference has no more degrees of freedom than that arm.
 //
 // It is at least the variance of independent requests. Its degrees of freedom are those of a sum of variances (Satterthwaite), of as many
 // groups as would decide the share if all had the same part of the bad requests, or of the good ones: a percentile that two bursts

@@ -17,6 +17,8 @@ type side struct {
 	estimate float64 // on the scale on which arms are subtracted, such as the logarithm of a percentile
 	// effective requests with freedom degrees of it for their number.
 	effective, freedom float64
+	// borrowed is set if the other arm's variance is a part of its own: both are wrong together.
+	borrowed bool
 	// limits returns the one-sided lower and upper limit of the estimate from a number of independent requests, each of which
 	// is wrong with a probability of alpha.
 	limits func(effective, alpha float64) (lower, upper float64)
@@ -41,7 +43,13 @@ func freedom(baseline, candidate *side) float64 {
 	if math.IsInf(b+c, 1) || b+c == 0 {
 		return min(baseline.freedom, candidate.freedom)
 	}
-	return (b + c) * (b + c) / (b*b/baseline.freedom + c*c/candidate.freedom)
+	f := (b + c) * (b + c) / (b*b/baseline.freedom + c*c/candidate.freedom)
+	for _, s := range [...]*side{baseline, candidate} {
+		if s.borrowed {
+			f = min(f, s.freedom)
+		}
+	}
+	return f
 }
 
 // variance returns about that of the estimate.

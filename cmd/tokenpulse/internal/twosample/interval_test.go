@@ -106,6 +106,15 @@ func TestDifference_OfMeansIsWelchs(t *testing.T) {
 	require.InDelta(t, 2.16/2.46*2.06, (upper-lower)/2, 0.02)
 }
 
+// Two means whose variances are the same estimate have its degrees of freedom, not those of two estimates.
+func TestFreedom_OfAVarianceThatBothArmsShare(t *testing.T) {
+	eight, one := normal(0, 1, 8), normal(0, 8, 8)
+	require.InDelta(t, 8.7, freedom(eight, one), 0.1)
+	one.borrowed = true
+	require.Equal(t, 7.0, freedom(eight, one))
+	require.Equal(t, 7.0, freedom(one, eight))
+}
+
 func TestDifference_IsOpenWithoutALimit(t *testing.T) {
 	open := normal(1, 1, 100)
 	open.limits = func(float64, float64) (lower, upper float64) { return 0.5, math.Inf(1) }

@@ -17,6 +17,8 @@ type share struct {
 	// ofRun is by how much the share of one run varies around that of others, more than blocks and replicas explain. Its value
 	// is relative to the variance of one request. Its freedom is 0 if the arm has one run.
 	ofRun variance
+	// borrowed is set if the variance includes that of another arm.
+	borrowed bool
 }
 
 // variance is an estimate with degrees of freedom, as of a chi-square distribution.
@@ -68,6 +70,7 @@ func (s *share) borrow(from *share) {
 	if s.ofRun.freedom > 0 || from.ofRun.freedom == 0 {
 		return
 	}
+	s.borrowed = true
 	ofRequest := s.value * (1 - s.value)
 	s.extend(variance{s.variance.value + from.ofRun.value*ofRequest, from.ofRun.freedom})
 	if ofRequest > 0 {

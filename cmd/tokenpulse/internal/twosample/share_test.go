@@ -137,6 +137,7 @@ func TestShare_BorrowsHowMuchRunsDiffer(t *testing.T) {
 	require.InDelta(t, 0.02*0.02*4/3, one.variance.value, 0.25*alone)
 	require.Greater(t, one.variance.value, 3*alone)
 	require.InDelta(t, 3, one.freedom, 1.5)
+	require.True(t, one.borrowed)
 	before := several
 	several.borrow(&one)
 	require.Equal(t, before, several, "it has runs of its own")
