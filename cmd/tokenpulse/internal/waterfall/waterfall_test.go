@@ -307,7 +307,7 @@ func TestDraw_NumbersThatCannotBeTrue(t *testing.T) {
 	times := []pcommon.Timestamp{0, 1, pcommon.NewTimestampFromTime(start), far, far + 1, math.MaxUint64}
 	for _, from := range times {
 		for _, to := range times {
-			for _, number := range []any{math.MaxInt64, -1, 1e300, math.NaN(), math.Inf(1), 0.5, "x"} {
+			for _, number := range []any{math.MaxInt, -1, 1e300, math.NaN(), math.Inf(1), 0.5, "x"} {
 				batch := example(t)
 				spans := batch.ResourceSpans().At(0).ScopeSpans().At(0).Spans()
 				add(spans, 2, 1, "other", 0, 10)
