@@ -153,7 +153,7 @@ func requireEqualSpans(t *testing.T, want, got ptrace.ResourceSpans) {
 func TestBatches_HoldUpTo256Spans(t *testing.T) {
 	var events strings.Builder
 	for i := range 600 {
-		fmt.Fprintf(&events, `{"event":"start","stream_id":"s%d","time_unix_nano":"%d"}`+"\n"+`{"event":"end","stream_id":"s%[1]d","time_unix_nano":"%d"}`+"\n", i, 1795233292000000000+i, 1795233293000000000)
+		fmt.Fprintf(&events, `{"event":"start","stream_id":"s%d","time_unix_nano":"%d"}`+"\n"+`{"event":"end","stream_id":"s%[1]d","time_unix_nano":"%d"}`+"\n", i, 1795233292000000000+int64(i), int64(1795233293000000000))
 	}
 	spans, sizes := spansOf(t, []byte(events.String()), "")
 	require.Equal(t, []int{256, 256, 88}, sizes)
