@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -172,18 +171,6 @@ func TestRead_EndsWhereAPipeSendsNothingAndTheContextIsCancelled(t *testing.T) {
 	rest, err := file.ReadString('\n')
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, "sec", rest)
-}
-
-func TestOpen_ReadsANamedPipe(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "fifo")
-	require.NoError(t, syscall.Mkfifo(path, 0o600))
-	go func() { _ = os.WriteFile(path, []byte("text"), 0o600) }()
-	file, err := Open(t.Context(), path, nil)
-	require.NoError(t, err)
-	content, err := io.ReadAll(file)
-	require.NoError(t, err)
-	require.Equal(t, "text", string(content))
-	require.NoError(t, file.Close())
 }
 
 // A terminal continues after Ctrl-D.
