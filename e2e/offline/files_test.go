@@ -52,7 +52,7 @@ func TestReport_ReadsRotatedFilesOfEachFormat(t *testing.T) {
 		t.Run(compression, func(t *testing.T) {
 			folder := t.TempDir()
 			collector.Setenv(t, "FOLDER", folder)
-			c := collector.Start(t, collector.WriteFile(t, t.TempDir(), "config.yaml", rotatesFiles), "--feature-gates="+gate+"exporter.file.nativeCompression")
+			c := collector.Start(t, collector.WriteFile(t, t.TempDir(), "config.yaml", rotatesFiles), collector.OwnMetricsOff, "--feature-gates="+gate+"exporter.file.nativeCompression")
 			collector.Run(t, collector.Built(t, "tokenpulse"), "generate", "--fast", "--requests", strconv.Itoa(requests), "--seed", "1", "--endpoint", c.HTTP)
 			c.Stop(t)
 
@@ -127,7 +127,7 @@ func TestReport_ReadsTheFileOfAKilledCollector(t *testing.T) {
 	send := func(c *collector.Collector, seed string) {
 		collector.Run(t, collector.Built(t, "tokenpulse"), "generate", "--fast", "--requests", "100", "--seed", seed, "--endpoint", c.HTTP)
 	}
-	killed := collector.Start(t, config)
+	killed := collector.Start(t, config, collector.OwnMetricsOff)
 	send(killed, "1")
 	killed.Kill(t)
 	written, err := os.ReadFile(file)
@@ -143,7 +143,7 @@ func TestReport_ReadsTheFileOfAKilledCollector(t *testing.T) {
 		spans += traces.SpanCount()
 	}
 
-	next := collector.Start(t, config)
+	next := collector.Start(t, config, collector.OwnMetricsOff)
 	send(next, "2")
 	next.Stop(t)
 	report, err := exec.CommandContext(t.Context(), collector.Built(t, "tokenpulse"), "report", file, "--format", "json").Output()

@@ -84,7 +84,7 @@ func TestReport_EqualsMetricsOfTheCollector(t *testing.T) {
 	collector.Setenv(t, "FOLDER", folder)
 	collector.Setenv(t, "OTLP", otlp)
 	config := collector.WriteFile(t, t.TempDir(), "config.yaml", writesFiles)
-	c := collector.Start(t, config)
+	c := collector.Start(t, config, collector.OwnMetricsOff)
 	sources, err := filepath.Glob(filepath.Join(testenv.Root(t), "processor", "tokenlatencyprocessor", "testdata", "*", "input.yaml"))
 	require.NoError(t, err)
 	require.Greater(t, len(sources), 50)

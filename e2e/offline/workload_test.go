@@ -35,7 +35,7 @@ func TestWorkload_ComesBackFromTheSpansOfACollector(t *testing.T) {
 	require.Equal(t, 89, strings.Count(string(trace), "\n"), "AIPerf's run has so many requests with tokens")
 
 	collector.Setenv(t, "FOLDER", folder)
-	c := collector.Start(t, collector.WriteFile(t, t.TempDir(), "config.yaml", writesSpans))
+	c := collector.Start(t, collector.WriteFile(t, t.TempDir(), "config.yaml", writesSpans), collector.OwnMetricsOff)
 	collector.Replay(t, c, recorded)
 	c.Stop(t)
 	again := filepath.Join(folder, "again.jsonl")
