@@ -23,6 +23,16 @@ func generated(t *testing.T, seed, requests int, more ...string) string {
 	return path
 }
 
+// reported writes the report of a file, which is read once, however often it is compared.
+func reported(t *testing.T, slos, path string) string {
+	t.Helper()
+	code, text, problems := execute(t.Context(), "report", path, "--format", "json", "--slos", slos)
+	require.Zero(t, code, problems)
+	saved := filepath.Join(t.TempDir(), "report.json")
+	require.NoError(t, os.WriteFile(saved, []byte(text), 0o600))
+	return saved
+}
+
 // slosOf writes a file with one SLO on time per output token.
 func slosOf(t *testing.T, threshold string) string {
 	t.Helper()
@@ -32,10 +42,10 @@ func slosOf(t *testing.T, threshold string) string {
 }
 
 func TestCompare_ExitCodesAreVerdicts(t *testing.T) {
-	baseline := generated(t, 1, 500, "--model", "m")
-	alike := generated(t, 2, 500, "--model", "m")
-	slower := generated(t, 3, 500, "--model", "m=0.7")
 	slos := slosOf(t, "30ms")
+	baseline := reported(t, slos, generated(t, 1, 500, "--model", "m"))
+	alike := reported(t, slos, generated(t, 2, 500, "--model", "m"))
+	slower := reported(t, slos, generated(t, 3, 500, "--model", "m=0.7"))
 	for name, c := range map[string]struct {
 		args []string
 		code int
@@ -67,10 +77,7 @@ func TestCompare_ExitCodesAreVerdicts(t *testing.T) {
 // A baseline that one keeps gives the verdict and the numbers of the files that it was made of.
 func TestCompare_ASavedReportIsAsGoodAsItsFiles(t *testing.T) {
 	baseline, candidate, slos := generated(t, 1, 400, "--model", "m"), generated(t, 2, 400, "--model", "m=0.8"), slosOf(t, "25ms")
-	code, text, problems := execute(t.Context(), "report", baseline, "--format", "json", "--slos", slos)
-	require.Zero(t, code, problems)
-	saved := filepath.Join(t.TempDir(), "baseline.json")
-	require.NoError(t, os.WriteFile(saved, []byte(text), 0o600))
+	saved := reported(t, slos, baseline)
 	flags := []string{"--slos", slos, "--slo", "all", "--indicator", "time_to_first_token", "--format", "json"}
 	ofFiles, fromFiles, _ := execute(t.Context(), append([]string{"compare", baseline, candidate}, flags...)...)
 	ofReport, fromReport, problems := execute(t.Context(), append([]string{"compare", saved, candidate}, flags...)...)
@@ -82,11 +89,11 @@ func TestCompare_ASavedReportIsAsGoodAsItsFiles(t *testing.T) {
 
 	// The baseline was judged by another threshold, of other requests, or by none.
 	for _, slos := range []string{slosOf(t, "20ms"), slosOf(t, "25001us"), slosOf(t, "25ms, match: {gen_ai.request.model: m}")} {
-		code, _, problems = execute(t.Context(), "compare", saved, candidate, "--slos", slos, "--slo", "all")
+		code, _, problems := execute(t.Context(), "compare", saved, candidate, "--slos", slos, "--slo", "all")
 		require.Equal(t, 64, code)
 		require.Contains(t, problems, `the SLO "tpot" is not the same on both sides`)
 	}
-	code, _, problems = execute(t.Context(), "compare", saved, candidate, "--slo", "tpot")
+	code, _, problems := execute(t.Context(), "compare", saved, candidate, "--slo", "tpot")
 	require.Equal(t, 64, code)
 	require.Contains(t, problems, "tpot")
 }
