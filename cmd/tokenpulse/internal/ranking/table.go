@@ -8,7 +8,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/request"
 	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/terminal"
@@ -29,12 +28,10 @@ func (r *Ranking) WriteTable(out io.Writer) error {
 	for _, q := range slow {
 		rows = append(rows, cells(q))
 	}
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t)
-	for _, row := range withoutUnknown(rows) {
-		fmt.Fprintln(t, strings.Join(row, "\t"))
+	if _, err := fmt.Fprintln(out); err != nil {
+		return err
 	}
-	return t.Flush()
+	return terminal.Table(out, withoutUnknown(rows))
 }
 
 // titles are those of the columns of cells.

@@ -55,7 +55,7 @@ func Cut(text string, width int) string {
 	return string(runes[:head]) + "…" + string(runes[len(runes)-(width-head-1):])
 }
 
-// Width returns the number of columns of a terminal, or 0 if the output is none.
+// Width returns the number of columns of a terminal, or 0 if the output is no terminal.
 func Width(out io.Writer) int {
 	file, ok := out.(*os.File)
 	if !ok {
