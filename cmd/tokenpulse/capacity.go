@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -164,9 +163,7 @@ func (c *capacityFinder) write(command *cobra.Command, a *sizing.Answer) error {
 	if c.format == formatTable {
 		return a.WriteTable(out)
 	}
-	encoder := json.NewEncoder(out)
-	encoder.SetIndent("", " ")
-	return encoder.Encode(a)
+	return writeJSON(out, a)
 }
 
 // distinct returns an error if two runs have a file in common, which would count twice.

@@ -115,9 +115,7 @@ func (c *comparer) run(command *cobra.Command, paths []string) error {
 	}
 	out := command.OutOrStdout()
 	if c.format == formatJSON {
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", " ")
-		err = encoder.Encode(result)
+		err = writeJSON(out, result)
 	} else {
 		err = writeComparison(out, vantage.String(), &result)
 	}

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -27,4 +28,11 @@ func (o output) write(command *cobra.Command, write func(io.Writer) error) error
 		return err
 	}
 	return errors.Join(write(file), file.Close())
+}
+
+// writeJSON writes a result for programs, in lines that people can read, too.
+func writeJSON(out io.Writer, result any) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", " ")
+	return encoder.Encode(result)
 }

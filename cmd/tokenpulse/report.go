@@ -100,9 +100,7 @@ func (r *reporter) write(out io.Writer, rep *report.Report) error {
 	case formatHTML:
 		return r.page.Write(out, rep)
 	case formatJSON:
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", " ")
-		return encoder.Encode(rep)
+		return writeJSON(out, rep)
 	default:
 		return rep.WriteTable(out, terminal.Width(out))
 	}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/tokenpulse/tokenpulse/cmd/tokenpulse/internal/terminal"
 	"github.com/tokenpulse/tokenpulse/internal/names"
@@ -23,12 +22,11 @@ func Write(out io.Writer, rows []Row) error {
 		_, err := io.WriteString(out, "waiting for the first request\n")
 		return err
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	header := []string{"MODEL", "SERVICE", "VANTAGE", "REQUESTS"}
 	for _, indicator := range indicators {
 		header = append(header, indicator.title+" p50", "p95", "p99", "n")
 	}
-	fmt.Fprintln(table, strings.Join(header, "\t"))
+	table := [][]string{header}
 	for i := range rows {
 		row := &rows[i]
 		cells := []string{terminal.Name(row.Model), terminal.Name(row.Service), terminal.Name(row.Vantage), requests(row.Requests)}
@@ -39,9 +37,9 @@ func Write(out io.Writer, rows []Row) error {
 			}
 			cells = append(cells, strconv.FormatUint(latencies.Count(), 10))
 		}
-		fmt.Fprintln(table, strings.Join(cells, "\t"))
+		table = append(table, cells)
 	}
-	return table.Flush()
+	return terminal.Table(out, table)
 }
 
 func total(byOutcome map[string]float64) (sum float64) {
