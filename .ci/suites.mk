@@ -168,6 +168,10 @@ suite-simulation: ## Simulate 1000 worlds: faults of network, pipeline, disk and
 suite-canary: ## Simulate 2000 canaries for each row of the tables in docs/canary.md, and print the tables; about an hour on two cores. ARGS=-runs=200 takes less
 	go test -count=1 -timeout=0 -v -run='^TestSimulate$$' ./internal/canary -runs=2000 $(ARGS)
 
+.PHONY: suite-kserve
+suite-kserve: build ## Compare three services of a KServe group on live traffic with examples/canary/kserve.yaml, until each has its verdict; about 20 minutes
+	go test -C e2e -count=1 -timeout=45m -tags=canary -v ./page -run='^TestKServeCanary' $(ARGS)
+
 .PHONY: suite-liveness simulate-liveness
 suite-liveness simulate-liveness: ## Simulate 300 engine-days for the tables of docs/liveness.md, and print them; about 3 minutes on two cores. ARGS='-days=30 -curve' compares settings
 	go test -count=1 -timeout=0 -v -run='^TestSimulate$$' ./internal/liveness -days=300 $(ARGS)

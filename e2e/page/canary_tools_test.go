@@ -57,7 +57,7 @@ func TestExampleCanary_ToolsActOnTheVerdict(t *testing.T) {
 	collector.ExampleEnvironment(t)
 	storage := t.TempDir()
 	collector.Setenv(t, "STORAGE_DIRECTORY", storage)
-	storeEvidence(t, storage, releases)
+	(&rollout{"service.version", []string{"gen_ai.request.model", "service.version", "k8s.deployment.name"}, "baseline", releases}).store(t, storage)
 	c := collector.Start(t, collector.Example(t, "canary/collector.yaml"))
 	metric := argoTemplate(t)
 	rows := append(slices.Clone(releases),
@@ -90,19 +90,25 @@ func TestExampleCanary_ToolsActOnTheVerdict(t *testing.T) {
 	}
 }
 
-// storeEvidence stores what the exporter of examples/canary has counted of releases, 4 requests of each version in
-// each second.
-func storeEvidence(t *testing.T, directory string, releases []release) {
+// rollout is what an exporter has counted of releases, 4 requests of each in each second.
+type rollout struct {
+	dimension  string
+	dimensions []string // of the exporter
+	baseline   string
+	releases   []release
+}
+
+// store writes the rollout where the exporter reads it.
+func (o *rollout) store(t *testing.T, directory string) {
 	t.Helper()
-	dimensions := []string{"gen_ai.request.model", "service.version", "k8s.deployment.name"}
-	store := compare.New(dimensions, nil)
+	store := compare.New(o.dimensions, nil)
 	random := rand.New(rand.NewPCG(1, 2))
 	now := time.Now()
 	began := now.Add(-40 * time.Minute)
-	bad := map[string]float64{"baseline": baselineBad}
-	for _, r := range releases {
+	bad := map[string]float64{o.baseline: baselineBad}
+	for _, r := range o.releases {
 		bad[r.candidate] = r.bad
-		q := compare.Question{Pair: compare.Pair{Dimension: "service.version", Baseline: "baseline", Candidate: r.candidate, SLO: "all"}}
+		q := compare.Question{Pair: compare.Pair{Dimension: o.dimension, Baseline: o.baseline, Candidate: r.candidate, SLO: "all"}}
 		_, _, err := store.Begin(&q, began)
 		require.NoError(t, err)
 	}
@@ -110,7 +116,8 @@ func storeEvidence(t *testing.T, directory string, releases []release) {
 	for at := began; at.Before(now); at = at.Add(time.Second) {
 		for _, version := range versions {
 			for range 4 {
-				request := &internalseries.Contribution{Dimensions: []string{"llama", version, ""}, Vantage: "engine", Arrival: at.Add(time.Second)}
+				request := &internalseries.Contribution{Dimensions: make([]string, len(o.dimensions)), Vantage: "engine", Arrival: at.Add(time.Second)}
+				request.Dimensions[slices.Index(o.dimensions, o.dimension)] = version
 				verdict := slo.Good
 				if random.Float64() < bad[version] {
 					verdict = slo.Bad
@@ -122,12 +129,18 @@ func storeEvidence(t *testing.T, directory string, releases []release) {
 			}
 		}
 	}
+	require.NoError(t, openEvidence(t, directory, store).Close(t.Context(), nil))
+}
+
+// openEvidence gives a store what the exporter has written. Closing it writes what the exporter reads.
+func openEvidence(t *testing.T, directory string, store *compare.Store) *compare.Saved {
+	t.Helper()
 	host, stop := storagetest.NewHostIn(t, directory)
-	defer stop()
+	t.Cleanup(stop)
 	owner := storageclient.Owner{Kind: component.KindExporter, ID: component.MustNewID("token_sli"), Name: "comparisons"}
 	saved, _, err := storageclient.OpenSnapshots(t.Context(), host, &storagetest.FileStorage, owner, store.Values(), zap.NewNop())
 	require.NoError(t, err)
-	require.NoError(t, saved.Close(t.Context(), nil))
+	return saved
 }
 
 // argoMetric is a metric of an AnalysisTemplate of Argo Rollouts.

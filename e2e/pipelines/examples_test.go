@@ -28,7 +28,9 @@ func TestExamples_AreValidConfigs(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(testenv.Root(t), "examples", "*.yaml"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
-	files = append(files, collector.Example(t, "slo/presets.yaml"), collector.Example(t, "canary/collector.yaml"), collector.Example(t, "capacity/collector.yaml"))
+	for _, name := range []string{"slo/presets.yaml", "canary/collector.yaml", "canary/kserve.yaml", "capacity/collector.yaml"} {
+		files = append(files, collector.Example(t, name))
+	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			collector.Run(t, collector.Built(t, "otelcol-tokenpulse"), "validate", "--config", file)

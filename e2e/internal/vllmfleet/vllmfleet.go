@@ -6,6 +6,7 @@ package vllmfleet
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,11 +32,15 @@ type Fleet struct {
 	Address  string
 	Model    string
 	Replicas []string
+	// Describe adds the attributes of a replica to the resource of its spans. By default, they are service.name and
+	// service.instance.id.
+	Describe func(resource pcommon.Map, replica string)
 	// At is when the next requests begin.
 	At time.Time
-
-	sent int
 }
+
+// sent counts the requests of all fleets, so that each has an ID of its own.
+var sent atomic.Int64
 
 // Serve sends requests per second for a time. Those that are bad have their first token after 1.5 seconds, others after 0.2.
 func (f *Fleet) Serve(t *testing.T, length time.Duration, perSecond float64, bad bool) {
@@ -45,7 +50,6 @@ func (f *Fleet) Serve(t *testing.T, length time.Duration, perSecond float64, bad
 	step := time.Duration(float64(time.Second) / perSecond)
 	for end := f.At.Add(length); f.At.Before(end); f.At = f.At.Add(step) {
 		for _, replica := range f.Replicas {
-			f.sent++
 			f.add(all, replica, bad)
 		}
 		if all.SpanCount() >= batch {
@@ -58,12 +62,16 @@ func (f *Fleet) Serve(t *testing.T, length time.Duration, perSecond float64, bad
 
 func (f *Fleet) add(all ptrace.Traces, replica string, bad bool) {
 	resource := all.ResourceSpans().AppendEmpty()
-	resource.Resource().Attributes().PutStr("service.name", "vllm")
-	resource.Resource().Attributes().PutStr("service.instance.id", replica)
+	describe := f.Describe
+	if describe == nil {
+		describe = instance
+	}
+	describe(resource.Resource().Attributes(), replica)
 	span := resource.ScopeSpans().AppendEmpty().Spans().AppendEmpty()
 	span.SetName("llm_request")
-	span.SetTraceID(pcommon.TraceID(fmt.Appendf(nil, "%016d", f.sent)))
-	span.SetSpanID(pcommon.SpanID(fmt.Appendf(nil, "%08d", f.sent)))
+	number := sent.Add(1)
+	span.SetTraceID(pcommon.TraceID(fmt.Appendf(nil, "%016d", number)))
+	span.SetSpanID(pcommon.SpanID(fmt.Appendf(nil, "%08d", number)))
 	span.SetStartTimestamp(pcommon.NewTimestampFromTime(f.At))
 	span.SetEndTimestamp(pcommon.NewTimestampFromTime(f.At.Add(takes)))
 	first := 0.2
@@ -77,6 +85,11 @@ func (f *Fleet) add(all ptrace.Traces, replica string, bad bool) {
 	a.PutDouble("gen_ai.latency.time_in_queue", 0)
 	a.PutInt("gen_ai.usage.completion_tokens", Output)
 	a.PutInt("gen_ai.usage.prompt_tokens", Prompt)
+}
+
+func instance(resource pcommon.Map, replica string) {
+	resource.PutStr("service.name", "vllm")
+	resource.PutStr("service.instance.id", replica)
 }
 
 func (f *Fleet) post(t *testing.T, all ptrace.Traces) {
