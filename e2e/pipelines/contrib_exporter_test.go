@@ -41,15 +41,7 @@ func TestContribPrometheusExporter_KeepsNativeBucketsOnly(t *testing.T) {
 	c := collector.Start(t, collector.Example(t, "quickstart.yaml"), "--config", collector.WriteFile(t, t.TempDir(), "contrib.yaml", behindConnector))
 	collector.Replay(t, c, collector.DemoRecording(t))
 	url := "http://" + address + "/metrics"
-	require.Eventually(t, func() bool {
-		requests := 0
-		for _, counter := range regexp.MustCompile(`(?m)^tokenpulse_requests_total\{.* (\d+)$`).FindAllSubmatch(collector.Get(t, url, "text/plain"), -1) {
-			n, err := strconv.Atoi(string(counter[1]))
-			require.NoError(t, err)
-			requests += n
-		}
-		return requests == collector.DemoRequests(t)
-	}, collector.Patience, 100*time.Millisecond)
+	waitForRequests(t, url, collector.DemoRequests(t))
 
 	ours, theirs := bySeries(exposition.Scrape(t, c)), bySeries(exposition.ScrapeURL(t, url))
 	histograms := 0
@@ -78,6 +70,22 @@ func TestContribPrometheusExporter_KeepsNativeBucketsOnly(t *testing.T) {
 			require.Contains(t, line, `le="+Inf"`, format)
 		}
 	}
+}
+
+// waitForRequests waits until contrib's exporter, which has no metrics at first, has
+// counted a number of requests.
+func waitForRequests(t *testing.T, url string, want int) {
+	t.Helper()
+	requests := 0
+	require.Eventually(t, func() bool {
+		requests = 0
+		for _, counter := range regexp.MustCompile(`(?m)^tokenpulse_requests_total\{.* (\d+)$`).FindAllSubmatch(collector.Get(t, url, "text/plain"), -1) {
+			n, err := strconv.Atoi(string(counter[1]))
+			require.NoError(t, err)
+			requests += n
+		}
+		return requests == want
+	}, collector.Patience, 100*time.Millisecond, "%s has not %d requests", url, want)
 }
 
 // bySeries returns metrics by name and labels.

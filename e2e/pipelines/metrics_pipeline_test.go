@@ -57,6 +57,29 @@ func startAgent(t *testing.T, more ...string) *collector.Collector {
 	return c
 }
 
+// splitRecording divides the streams of the demo recording among files.
+func splitRecording(t *testing.T, n int) (files []string) {
+	t.Helper()
+	recording, err := os.ReadFile(collector.DemoRecording(t))
+	require.NoError(t, err)
+	parts := make([]bytes.Buffer, n)
+	for line := range bytes.Lines(recording) {
+		_, after, found := bytes.Cut(line, []byte(`"stream_id":"`))
+		require.True(t, found)
+		id, _, _ := bytes.Cut(after, []byte(`"`))
+		sum := 0
+		for _, c := range id {
+			sum += int(c)
+		}
+		parts[sum%n].Write(line)
+	}
+	for i := range parts {
+		require.NotZero(t, parts[i].Len())
+		files = append(files, collector.WriteFile(t, t.TempDir(), fmt.Sprintf("part-%d.jsonl", i), parts[i].String()))
+	}
+	return files
+}
+
 // Two agents, one of which restarts, publish to a gateway. Its numbers are those of one
 // Collector that got all streams.
 func TestExampleMetricsGateway_AddsUpTheAgents(t *testing.T) {
@@ -66,24 +89,9 @@ func TestExampleMetricsGateway_AddsUpTheAgents(t *testing.T) {
 	gateway := collector.Start(t, collector.Example(t, "metrics-gateway.yaml"))
 	single := collector.Start(t, collector.Example(t, "quickstart.yaml"))
 
-	recording, err := os.ReadFile(collector.DemoRecording(t))
-	require.NoError(t, err)
-	parts := make([]bytes.Buffer, 3)
-	for line := range bytes.Lines(recording) {
-		_, after, found := bytes.Cut(line, []byte(`"stream_id":"`))
-		require.True(t, found)
-		id, _, _ := bytes.Cut(after, []byte(`"`))
-		sum := 0
-		for _, c := range id {
-			sum += int(c)
-		}
-		parts[sum%len(parts)].Write(line)
-	}
-	var files []string
-	for i := range parts {
-		require.NotZero(t, parts[i].Len())
-		files = append(files, collector.WriteFile(t, t.TempDir(), fmt.Sprintf("part-%d.jsonl", i), parts[i].String()))
-		collector.Replay(t, single, files[i])
+	files := splitRecording(t, 3)
+	for _, file := range files {
+		collector.Replay(t, single, file)
 	}
 
 	collector.Setenv(t, "HOSTNAME", "first")

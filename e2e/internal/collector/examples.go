@@ -59,7 +59,13 @@ func DemoRecording(t *testing.T) string {
 // DemoRequests counts the requests of the demo recording.
 func DemoRequests(t *testing.T) int {
 	t.Helper()
-	recording, err := os.ReadFile(DemoRecording(t))
+	return RequestsOf(t, DemoRecording(t))
+}
+
+// RequestsOf counts the requests of a recording.
+func RequestsOf(t *testing.T, file string) int {
+	t.Helper()
+	recording, err := os.ReadFile(file)
 	require.NoError(t, err)
 	return bytes.Count(recording, []byte(`"event":"start"`))
 }
