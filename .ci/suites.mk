@@ -87,6 +87,16 @@ $(JAEGER): dist/jaeger/%/all-in-one: scripts/build-jaeger
 suite-jaeger: build $(JAEGER) ## Run each query of docs/traces.md in Jaeger and in jq; needs jq, and 4 minutes for the first build. ARGS=-update redraws the waterfall of the page
 	go test -C e2e -count=1 -tags=jaeger -v ./traces -run='^TestTracesPage' $(ARGS) | $(QUIET)
 
+# The Collector of examples/backends.
+BACKENDS := dist/backends/otelcol-backends
+
+$(BACKENDS): examples/backends/builder-config.yaml go.mod go.sum $(SOURCES)
+	$(TOOL) builder --config $<
+
+.PHONY: suite-backends
+suite-backends: build $(BACKENDS) ## Validate the config of docs/backends.md for ClickHouse's exporter, and add up delta in a receiving Collector
+	go test -C e2e -count=1 -tags=backends -v ./pipelines -run='^Test(Backends|Delta)' $(ARGS) | $(QUIET)
+
 .PHONY: suite-kubernetes
 suite-kubernetes: build ## Decode examples/kubernetes strictly into the types of Kubernetes and the operators, validate its configs, and let the kubelet's prober ask a sidecar; the first build takes minutes
 	cd e2e/kubernetes && go mod tidy -diff && $(LINT) run ./...

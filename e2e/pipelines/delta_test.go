@@ -85,7 +85,7 @@ func TestDelta_AddsUpInAReceivingCollector(t *testing.T) {
 			require.Eventually(t, func() bool { return exposition.ScrapeSelf(t, self).Of("token_sli_series_expired") > 0 }, collector.Patience, 50*time.Millisecond)
 			collector.Replay(t, sender, parts[1])
 			sender.Stop(t) // flushes
-			waitForRequests(t, url, first + collector.RequestsOf(t, parts[1]))
+			waitForRequests(t, url, first+collector.RequestsOf(t, parts[1]))
 			sender = collector.Start(t, collector.Example(t, "quickstart.yaml"), sends...)
 			collector.Replay(t, sender, parts[2])
 			sender.Stop(t)
@@ -93,6 +93,17 @@ func TestDelta_AddsUpInAReceivingCollector(t *testing.T) {
 			requireSameBuckets(t, want, exposition.ScrapeURL(t, url))
 		})
 	}
+}
+
+// The Collector of make build does not have the exporter.
+func TestBackendsPage_ClickHouseConfigIsValid(t *testing.T) {
+	for _, b := range backendsPage(t) {
+		if b.name == "ClickHouse" {
+			collector.Run(t, collector.Built(t, "backends/otelcol-backends"), append([]string{"validate"}, backendConfigs(t, b.recipes[0])...)...)
+			return
+		}
+	}
+	t.Fatal("the page has no section ClickHouse")
 }
 
 // requireSameBuckets compares counters and native histograms. delta_to_cumulative merges
