@@ -238,7 +238,7 @@ func id(name string, labels map[string]string) string {
 // metricNames are those of Prometheus for the names of a report.
 var metricNames = map[string]string{
 	"queue": "tokenpulse_phase_duration_seconds", "prefill": "tokenpulse_phase_duration_seconds", "decode": "tokenpulse_phase_duration_seconds",
-	"network":           "tokenpulse_phase_duration_seconds",
+	"network": "tokenpulse_phase_duration_seconds", "transfer": "tokenpulse_phase_duration_seconds",
 	"output_token_rate": "tokenpulse_output_token_rate_tokens_per_second",
 	"stalls":            "tokenpulse_stalls_total",
 	"stall.duration":    "tokenpulse_stall_duration_seconds_total",

@@ -81,7 +81,7 @@ func TestConsume_MalformedAttributesKeepTheRest(t *testing.T) {
 	require.NotContains(t, families, itl)
 	require.Len(t, families["tokenpulse_tokens_total"].Metric, 1, "only reasoning tokens are valid")
 	require.EqualValues(t, 16, value(theMetric(t, families["tokenpulse_tokens_total"], "type=reasoning")))
-	require.Len(t, families["tokenpulse_phase_duration_seconds"].Metric, 3)
+	require.Len(t, families["tokenpulse_phase_duration_seconds"].Metric, 4)
 	require.EqualValues(t, 1, value(theMetric(t, families["tokenpulse_requests_total"], "outcome=success")))
 }
 

@@ -63,7 +63,8 @@ func TestScrape_HasEveryMetricAndLabel(t *testing.T) {
 	parts := map[string]float64{
 		"tokenpulse_phase_duration phase=queue": 0.1, "tokenpulse_phase_duration phase=prefill": 0.4,
 		"tokenpulse_phase_duration phase=decode": 1.5, "tokenpulse_phase_duration phase=network": 0.05,
-		"tokenpulse_time_per_token position=0-10": 0.125, "tokenpulse_time_per_token position=10-100": 0.25,
+		"tokenpulse_phase_duration phase=transfer": 0.15,
+		"tokenpulse_time_per_token position=0-10":  0.125, "tokenpulse_time_per_token position=10-100": 0.25,
 		"tokenpulse_time_per_token position=100-1000": 0.375, "tokenpulse_time_per_token position=1000+": 0.5,
 	}
 	names := []string{

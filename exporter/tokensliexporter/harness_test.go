@@ -237,6 +237,7 @@ func everything() map[string]any {
 		"tokenpulse.prefill.duration":            0.4,
 		"tokenpulse.decode.duration":             1.5,
 		"tokenpulse.network.duration":            0.05,
+		"tokenpulse.transfer.duration":           0.15,
 		"tokenpulse.trace.time_to_answer":        3.0,
 		"tokenpulse.output_token_rate":           50.0,
 		"tokenpulse.request_token_rate":          38.0,

@@ -120,6 +120,7 @@ func manySpans(random *rand.Rand, n int) ptrace.Traces {
 			"tokenpulse.prefill.duration":           v(),
 			"tokenpulse.time_per_token.from_10":     v(),
 			"tokenpulse.network.duration":           v(),
+			"tokenpulse.transfer.duration":          v(),
 			"tokenpulse.stall.duration":             v(),
 			"gen_ai.usage.output_tokens":            random.IntN(100),
 			"tokenpulse.slo.met":                    []any{"a"},

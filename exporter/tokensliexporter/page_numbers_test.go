@@ -57,7 +57,7 @@ func TestPage_HasTheNumbersOfMetrics(t *testing.T) {
 			require.InEpsilon(t, value(gauge), of["p"+p], 1e-12, "%s p%s", name, p)
 		}
 	}
-	for _, phase := range []string{"queue", "prefill", "decode", "network"} {
+	for _, phase := range []string{"queue", "prefill", "decode", "network", "transfer"} {
 		m := theMetric(t, families["tokenpulse_phase_duration_seconds"], model, "phase="+phase).Histogram
 		require.InEpsilon(t, m.GetSampleSum(), now.Indicators[phase]["mean"]*now.Indicators[phase]["count"], 1e-9)
 	}

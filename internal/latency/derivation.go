@@ -149,6 +149,9 @@ func (d *derivation) milestones(first Milestone) {
 }
 
 func (d *derivation) phases(first Milestone) {
+	if d.request.Transfer.Known {
+		d.set(numbers.TransferDuration, d.request.Transfer.Value, false)
+	}
 	if !d.request.StartUnknown {
 		d.queueAndPrefill(first)
 	}
@@ -173,11 +176,23 @@ func (d *derivation) queueAndPrefill(first Milestone) {
 	if !first.Known {
 		return
 	}
+	until := first.Offset - d.transferBefore(first)
 	if d.latency.Measures[numbers.QueueDuration].Known {
-		d.set(numbers.PrefillDuration, first.Offset-d.request.Queue.Value, first.Estimated)
+		d.set(numbers.PrefillDuration, until-d.request.Queue.Value, first.Estimated)
 	} else { // an upper bound: includes queue and network
-		d.set(numbers.PrefillDuration, first.Offset, true)
+		d.set(numbers.PrefillDuration, until, true)
 	}
+}
+
+// transferBefore returns the part of the time to first token that the KV cache took to arrive. An engine that only
+// does prefill sends the cache after its one token.
+func (d *derivation) transferBefore(first Milestone) time.Duration {
+	prefillOnly := d.request.OutputTokens.Known && d.request.OutputTokens.Value <= 1
+	transfer := d.latency.Measures[numbers.TransferDuration].Known
+	if wait := first.Offset - d.request.Queue.Value; transfer && !prefillOnly && d.request.Transfer.Value <= wait {
+		return d.request.Transfer.Value
+	}
+	return 0
 }
 
 // decode sets the decode duration. What the engine measured has precedence, except for the pace of

@@ -107,6 +107,41 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		expected  want
 		estimated []numbers.ID
 	}{
+		"transfer before the first token, which is not prefill": {
+			request: Observed{
+				Duration: 1000 * ms, FirstToken: firstTokenAt(400 * ms), OutputTokens: optional.Of[int64](13), TokensNotObserved: true,
+				Queue: optional.Of(100 * ms), Transfer: optional.Of(250 * ms),
+			},
+			expected: want{
+				numbers.TimeToFirstToken: 0.4, numbers.RequestDuration: 1, numbers.QueueDuration: 0.1, numbers.PrefillDuration: 0.05,
+				numbers.TransferDuration: 0.25, numbers.DecodeDuration: 0.6, numbers.DecodeShare: 0.6 / 0.65, numbers.TimePerOutputToken: 0.05,
+				numbers.OutputTokenRate: 20, numbers.RequestTokenRate: 13,
+			},
+			estimated: []numbers.ID{numbers.TimePerOutputToken, numbers.DecodeDuration, numbers.DecodeShare, numbers.OutputTokenRate},
+		},
+		"transfer after the one token of an engine that only does prefill": {
+			request: Observed{
+				Duration: 500 * ms, FirstToken: firstTokenAt(400 * ms), OutputTokens: optional.Of[int64](1), TokensNotObserved: true,
+				Queue: optional.Of(100 * ms), Transfer: optional.Of(50 * ms),
+			},
+			expected: want{
+				numbers.TimeToFirstToken: 0.4, numbers.RequestDuration: 0.5, numbers.QueueDuration: 0.1, numbers.PrefillDuration: 0.3,
+				numbers.TransferDuration: 0.05, numbers.DecodeDuration: 0.1, numbers.DecodeShare: 0.25, numbers.RequestTokenRate: 2,
+			},
+			estimated: []numbers.ID{numbers.DecodeDuration, numbers.DecodeShare},
+		},
+		"transfer longer than the wait for the token": {
+			request: Observed{
+				Duration: 500 * ms, FirstToken: firstTokenAt(400 * ms), OutputTokens: optional.Of[int64](2), TokensNotObserved: true,
+				Queue: optional.Of(100 * ms), Transfer: optional.Of(350 * ms),
+			},
+			expected: want{
+				numbers.TimeToFirstToken: 0.4, numbers.RequestDuration: 0.5, numbers.QueueDuration: 0.1, numbers.PrefillDuration: 0.3,
+				numbers.TransferDuration: 0.35, numbers.DecodeDuration: 0.1, numbers.DecodeShare: 0.25, numbers.TimePerOutputToken: 0.1,
+				numbers.OutputTokenRate: 10, numbers.RequestTokenRate: 4,
+			},
+			estimated: []numbers.ID{numbers.TimePerOutputToken, numbers.DecodeDuration, numbers.DecodeShare, numbers.OutputTokenRate},
+		},
 		"plain stream": {
 			options: standard,
 			request: Observed{Duration: 250 * ms},

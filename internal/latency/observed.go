@@ -26,6 +26,8 @@ type Observed struct {
 	// PrefillEstimated and DecodeEstimated mean that the reported phase includes other
 	// time, such as the queue or the network.
 	PrefillEstimated, DecodeEstimated bool
+	// Transfer is the reported time that the KV cache took from the engine of the prefill to that of the decode.
+	Transfer optional.Value[time.Duration]
 	// FirstToken holds the reported times of the first token, the most reliable source
 	// first. A time outside the request is skipped. A timeline of tokens takes
 	// precedence.

@@ -226,6 +226,8 @@ const (
 	PhasePrefill = "prefill"
 	PhaseDecode  = "decode"
 	PhaseNetwork = "network"
+	// PhaseTransfer is that of a KV cache that goes from the engine of the prefill to that of the decode.
+	PhaseTransfer = "transfer"
 	// PhaseFirstToken is that of open streams before their first token. Afterwards they are in PhaseDecode.
 	PhaseFirstToken = "first_token"
 )

@@ -37,6 +37,7 @@ const (
 	TimePerTokenFrom10
 	TimePerTokenFrom100
 	TimePerTokenFrom1000
+	TransferDuration
 	TimeToAnswer // of a trace
 	InterTokenLatency
 	InterChunkLatency

@@ -65,6 +65,10 @@ var Table = [Count]Number{
 	TimePerTokenFrom10:   ofPosition("10", "10-100"),
 	TimePerTokenFrom100:  ofPosition("100", "100-1000"),
 	TimePerTokenFrom1000: ofPosition("1000", "1000+"),
+	TransferDuration: {
+		Attribute: "tokenpulse.transfer.duration", Unit: Seconds, Judged: true, Metric: phase, Phase: names.PhaseTransfer, Bounds: phaseBounds,
+		Meaning: "[Transfer](definitions.md#prefill-and-decode-on-two-engines) of the KV cache between two engines. Needs `join`, or an engine that reports it.",
+	},
 	TimeToAnswer: {
 		Attribute: "tokenpulse.trace.time_to_answer", Unit: Seconds, Judged: true,
 		Metric: Metric{"tokenpulse.trace.time_to_answer", Seconds, "Time from the start of a trace's root span to the first output token of its last request. Needs `roll_up`."},
@@ -205,7 +209,8 @@ func init() {
 var (
 	phase = Metric{
 		"tokenpulse.phase.duration", Seconds, "Time that a request spent in a phase: waiting for the engine (queue), until its first token (prefill), " +
-			"from its first to its last token (decode), and between an observer and the engine until the first token (network, needs `join`).",
+			"from its first to its last token (decode), between an observer and the engine until the first token (network, needs `join`), " +
+			"and between the engines of prefill and decode until the first token (transfer).",
 	}
 	tokens = Metric{"tokenpulse.tokens", Tokens, "Tokens. Output includes reasoning, input includes tokens read from a cache and written to it."}
 )

@@ -43,6 +43,7 @@ type requestNumbers struct {
 	Prefill            number            `json:"prefill"`
 	Decode             number            `json:"decode"`
 	Network            number            `json:"network"`
+	Transfer           number            `json:"transfer"`
 	InputTokens        number            `json:"input_tokens"`
 	CachedInputTokens  number            `json:"cached_input_tokens"`
 	OutputTokens       number            `json:"output_tokens"`
@@ -109,6 +110,7 @@ func (p *Page) numbersOf(r *slowest.Entry, chunks *slowest.Strip) requestNumbers
 		Estimated: append([]string{}, r.Estimated...), Reason: known(r.Reason()), RequestDuration: value(numbers.RequestDuration),
 		TimeToFirstToken: value(numbers.TimeToFirstToken), TimePerOutputToken: value(numbers.TimePerOutputToken),
 		Queue: value(numbers.QueueDuration), Prefill: value(numbers.PrefillDuration), Decode: value(numbers.DecodeDuration), Network: value(numbers.NetworkDuration),
+		Transfer:    value(numbers.TransferDuration),
 		InputTokens: number(r.InputTokens), CachedInputTokens: number(r.CachedTokens), OutputTokens: number(r.OutputTokens),
 		Stalls: number(r.Stalls), StallDuration: number(r.StallSeconds), LargestGap: number(r.LongestGap(chunks)), OpenTail: number(r.OpenTail()),
 		TimePerToken: timePerTokenOf(r), SLOsBreached: append([]string{}, r.Breached...), HasStrip: len(r.Timeline) > 0,

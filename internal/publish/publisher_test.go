@@ -161,6 +161,7 @@ func everyNumber() map[string]any {
 		"tokenpulse.prefill.duration":           0.5,
 		"tokenpulse.decode.duration":            2.0,
 		"tokenpulse.network.duration":           0.25,
+		"tokenpulse.transfer.duration":          0.125,
 		"tokenpulse.trace.time_to_answer":       4.0,
 		"tokenpulse.output_token_rate":          4.0,
 		"tokenpulse.prefill_token_rate":         64.0,
@@ -198,6 +199,7 @@ func TestFlush_SendsEveryMetric(t *testing.T) {
 		"tokenpulse.phase.duration{" + series + "outcome=success,phase=network," + rest + "n=1 sum=0.25 -129:1" + exemplar + "0.25@103",
 		"tokenpulse.phase.duration{" + series + "outcome=success,phase=prefill," + rest + "n=1 sum=0.5 -65:1" + exemplar + "0.5@103",
 		"tokenpulse.phase.duration{" + series + "outcome=success,phase=queue," + rest + "n=1 sum=0 zeros=1" + exemplar + "0@103",
+		"tokenpulse.phase.duration{" + series + "outcome=success,phase=transfer," + rest + "n=1 sum=0.125 -193:1" + exemplar + "0.125@103",
 		"tokenpulse.prefill_token_rate{" + histograms + "n=1 sum=64 383:1" + exemplar + "64@103",
 		"tokenpulse.request.duration{" + histograms + "n=1 sum=4 127:1" + exemplar + "4@103",
 		"tokenpulse.request_token_rate{" + histograms + "n=1 sum=2.25 74:1" + exemplar + "2.25@103", // 9 tokens in 4 s

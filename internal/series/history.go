@@ -18,7 +18,7 @@ const HistorySlot = 5 * time.Second
 // HistoryQuantities are the quantities that a history has.
 var HistoryQuantities = [...]numbers.ID{
 	numbers.TimeToFirstToken, numbers.TimePerOutputToken, numbers.RequestDuration, numbers.InterTokenLatency,
-	numbers.QueueDuration, numbers.PrefillDuration, numbers.DecodeDuration, numbers.NetworkDuration,
+	numbers.QueueDuration, numbers.PrefillDuration, numbers.DecodeDuration, numbers.NetworkDuration, numbers.TransferDuration,
 }
 
 // History receives the increments of a series within one slot, in one or several calls. The Gain

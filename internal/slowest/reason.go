@@ -31,6 +31,7 @@ func (r *Entry) Reason() (reason string) {
 		{ReasonStalls, stalled},
 		{names.PhaseDecode, r.Value(numbers.DecodeDuration) - stalled},
 		{names.PhaseNetwork, r.Value(numbers.NetworkDuration)},
+		{names.PhaseTransfer, r.Value(numbers.TransferDuration)},
 	} {
 		if phase.time > most && (phase.name != ReasonStalls || phase.time > 0) {
 			most, reason = phase.time, phase.name

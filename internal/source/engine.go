@@ -54,6 +54,8 @@ func readEngine(o *Observation, key string, v pcommon.Value) {
 		o.Request.Prefill = durationIn(time.Second, v, &o.Unusable)
 	case engineDecode:
 		o.Request.Decode = durationIn(time.Second, v, &o.Unusable)
+	case engineCacheTransfer:
+		o.Request.Transfer = durationIn(time.Second, v, &o.Unusable)
 	}
 }
 

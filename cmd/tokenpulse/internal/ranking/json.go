@@ -46,6 +46,7 @@ type entry struct {
 	Prefill            *float64  `json:"prefill"`
 	Decode             *float64  `json:"decode"`
 	Network            *float64  `json:"network"`
+	Transfer           *float64  `json:"transfer"`
 	InputTokens        *float64  `json:"input_tokens"`
 	CachedInputTokens  *float64  `json:"cached_input_tokens"`
 	OutputTokens       *float64  `json:"output_tokens"`
@@ -75,6 +76,7 @@ func entryOf(q *request.Request) entry {
 		Estimated: append([]string{}, q.Estimated...), Reason: text(q.Reason()),
 		RequestDuration: value(numbers.RequestDuration), TimeToFirstToken: value(numbers.TimeToFirstToken), TimePerOutputToken: value(numbers.TimePerOutputToken),
 		Queue: value(numbers.QueueDuration), Prefill: value(numbers.PrefillDuration), Decode: value(numbers.DecodeDuration), Network: value(numbers.NetworkDuration),
+		Transfer:    value(numbers.TransferDuration),
 		InputTokens: number(q.InputTokens), CachedInputTokens: number(q.CachedTokens), OutputTokens: number(q.OutputTokens),
 		Stalls: number(q.Stalls), StallDuration: number(q.StallSeconds), LargestGap: number(q.Gap),
 		SLOsBreached: append([]string{}, q.Breached...),

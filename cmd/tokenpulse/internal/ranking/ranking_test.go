@@ -260,7 +260,7 @@ func TestJSON_HasTheNumbersAndNullForUnknownOnes(t *testing.T) {
 		"start": "2026-11-01T12:00:01Z", "model": "m", "vantage": "client", "outcome": "success",
 		"trace_id": "01010000000000000000000000000000", "span_id": "0201000000000000", "error_type": nil, "status": nil, "replica": nil,
 		"source": "chunk_offsets", "estimated": []any{"prefill.duration"}, "reason": "stalls", "request_duration": 1.0,
-		"time_to_first_token": 0.1, "time_per_output_token": 0.45, "queue": nil, "prefill": 0.1, "decode": 0.9, "network": nil,
+		"time_to_first_token": 0.1, "time_per_output_token": 0.45, "queue": nil, "prefill": 0.1, "decode": 0.9, "network": nil, "transfer": nil,
 		"input_tokens": nil, "cached_input_tokens": nil, "output_tokens": 3.0, "stalls": 1.0, "stall_duration": 0.88, "largest_gap": 0.88,
 		"slos_breached": []any{},
 	}, l.Requests[0])

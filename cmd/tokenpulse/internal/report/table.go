@@ -30,6 +30,7 @@ var latencies = [...]struct {
 	{"TPOT", numbers.TimePerOutputToken},
 	{"queue", numbers.QueueDuration},
 	{"prefill", numbers.PrefillDuration},
+	{"transfer", numbers.TransferDuration},
 	{"decode", numbers.DecodeDuration},
 	{"network", numbers.NetworkDuration},
 	{"duration", numbers.RequestDuration},

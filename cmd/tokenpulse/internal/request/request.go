@@ -52,7 +52,7 @@ func New(r *series.Contribution, span ptrace.Span, resource pcommon.Map) *Reques
 // estimates has the number that decides whether a reason of slowest.Entry is an estimate.
 var estimates = map[string]numbers.ID{
 	names.PhaseQueue: numbers.QueueDuration, names.PhasePrefill: numbers.PrefillDuration, names.PhaseDecode: numbers.DecodeDuration,
-	names.PhaseNetwork: numbers.NetworkDuration, slowest.ReasonStalls: numbers.StallDuration,
+	names.PhaseNetwork: numbers.NetworkDuration, names.PhaseTransfer: numbers.TransferDuration, slowest.ReasonStalls: numbers.StallDuration,
 }
 
 // IsEstimate reports whether a number is an estimate.

@@ -14,13 +14,14 @@ import (
 
 // What a bar is made of.
 const (
-	markOther   = '─'
-	markNetwork = '┄'
-	markQueue   = '░'
-	markPrefill = '▒'
-	markDecode  = '▓'
-	markStall   = '×'
-	markFirst   = '◆'
+	markOther    = '─'
+	markNetwork  = '┄'
+	markQueue    = '░'
+	markPrefill  = '▒'
+	markTransfer = '╌'
+	markDecode   = '▓'
+	markStall    = '×'
+	markFirst    = '◆'
 )
 
 // legend explains the marks, in this order.
@@ -31,6 +32,7 @@ var legend = [...]struct {
 	{markNetwork, "network"},
 	{markQueue, "queue"},
 	{markPrefill, "prefill"},
+	{markTransfer, "transfer"},
 	{markFirst, "first token"},
 	{markDecode, "decode"},
 	{markStall, "no token: a stall, or until the end"},
@@ -72,7 +74,9 @@ func barOf(s *span, r *request.Request, a *axis) *bar {
 		queue := network + duration(r.Value(numbers.QueueDuration))
 		b.paint(s.begin, s.begin+min(network, first), markNetwork)
 		b.paint(s.begin+network, s.begin+min(queue, first), markQueue)
-		b.paint(s.begin+queue, s.begin+first, markPrefill)
+		prefill := first - transferBefore(r, first-queue)
+		b.paint(s.begin+queue, s.begin+prefill, markPrefill)
+		b.paint(s.begin+prefill, s.begin+first, markTransfer)
 		b.paint(s.begin+first, s.begin+first+decodeOf(r, first), markDecode)
 	}
 	if chunks := r.Chunks; chunks != nil {
@@ -100,6 +104,16 @@ func firstToken(r *request.Request) (time.Duration, bool) {
 		return duration(r.Value(numbers.QueueDuration)) + duration(prefill), true
 	}
 	return 0, false
+}
+
+// transferBefore returns the transfer between two engines, if it fits into the time after the queue beside prefill. An
+// engine that only does prefill sends the cache after its token.
+func transferBefore(r *request.Request, afterQueue time.Duration) time.Duration {
+	transfer := duration(r.Value(numbers.TransferDuration))
+	if duration(r.Value(numbers.PrefillDuration))+transfer > afterQueue {
+		return 0
+	}
+	return transfer
 }
 
 // decodeOf returns the decode of a request, or 0 if it is unknown.

@@ -29,6 +29,7 @@ var numbersShown = [...]struct {
 	{"network", numbers.NetworkDuration},
 	{"queue", numbers.QueueDuration},
 	{"prefill", numbers.PrefillDuration},
+	{"transfer", numbers.TransferDuration},
 	{"decode", numbers.DecodeDuration},
 }
 

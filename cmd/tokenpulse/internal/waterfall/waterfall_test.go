@@ -315,7 +315,7 @@ func TestDraw_NumbersThatCannotBeTrue(t *testing.T) {
 				s.SetStartTimestamp(from)
 				s.SetEndTimestamp(to)
 				s.Attributes().Remove("tokenpulse.chunk.offsets")
-				for _, name := range []string{"time_to_first_token", "queue.duration", "prefill.duration", "decode.duration", "network.duration", "stall.count", "request.duration"} {
+				for _, name := range []string{"time_to_first_token", "queue.duration", "prefill.duration", "decode.duration", "network.duration", "transfer.duration", "stall.count", "request.duration"} {
 					require.NoError(t, s.Attributes().PutEmpty("tokenpulse."+name).FromRaw(number))
 				}
 				s.Attributes().PutStr("tokenpulse.source", "token_stream") // annotated by another Collector

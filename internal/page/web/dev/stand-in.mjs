@@ -14,7 +14,7 @@ const models = [['llama-3.1-8b', 3], ['gpt-oss-120b', 1.6], ['llama-3.3-70b', 1]
 const ranges = {'5m': [300, 5], '1h': [3600, 60], '24h': [86400, 900], '7d': [604800, 7200]};
 const noise = i => { const x = Math.sin(i * 127.1) * 43758.5453; return x - Math.floor(x); };
 const indicators = {time_to_first_token: 0.28, time_per_output_token: 0.021, inter_token_latency: 0.0215, request_duration: 7};
-const phases = {network: 0.012, queue: 0.09, prefill: 0.25, decode: 6};
+const phases = {network: 0.012, queue: 0.09, prefill: 0.25, transfer: 0.03, decode: 6};
 const summary = (base, count = 500) => ({count, mean: base * 1.15, min: base / 4, max: base * 9, p50: base, p95: base * 2.4, p99: base * 4.1});
 const withCDF = base => {
   const at = Array.from({length: 60}, (_, i) => base / 4 * 36 ** (i / 59));
@@ -33,7 +33,7 @@ const slot = i => {
 const request = i => ({
   id: `r${i}`, time: Date.now() / 1000 - 17 * i, dimensions: {'service.name': 'chat', 'gen_ai.provider.name': 'vllm', [model]: models[i % 3][0], 'gen_ai.operation.name': 'chat'},
   vantage: 'server', outcome: i === 3 ? 'error' : 'success', trace_id: '4bf92f3577b34da6a3ce929d0e0e4736', span_id: '00f067aa0ba902b7', trace_link: 'https://jaeger.example/trace/4bf92f3577b34da6a3ce929d0e0e4736',
-  reason: ['decode', 'stalls', 'prefill', 'queue'][i % 4], request_duration: 22 - i, time_to_first_token: 0.4 + i % 4, time_per_output_token: 0.04, queue: 0.1 + i % 4 / 2, prefill: 0.3 + i % 4 / 2, decode: 20 - i, network: 0.01,
+  reason: ['decode', 'stalls', 'prefill', 'queue'][i % 4], request_duration: 22 - i, time_to_first_token: 0.4 + i % 4, time_per_output_token: 0.04, queue: 0.1 + i % 4 / 2, prefill: 0.3 + i % 4 / 2, decode: 20 - i, network: 0.01, transfer: null,
   input_tokens: 812, cached_input_tokens: 256, output_tokens: 400, stalls: i % 4 === 1 ? 2 : 0, stall_duration: i % 4 === 1 ? 2.9 : 0, largest_gap: i === 3 ? 8 : 1.8, open_tail: i === 3 ? 8 : null, slos_breached: ['chat-ttft'], has_strip: true,
   error_type: i === 3 ? 'timeout' : null, status: i === 3 ? '504' : '200', replica: `10.0.0.${i}:8000`, source: 'openllmetry', estimated: i % 2 ? ['time_to_first_token'] : [],
 });

@@ -11,7 +11,7 @@ export type Range = string;
 export type Percentile = 'p50' | 'p95' | 'p99';
 export const indicators = ['time_to_first_token', 'time_per_output_token', 'inter_token_latency', 'request_duration'] as const;
 export type Indicator = typeof indicators[number];
-export type Phase = 'network' | 'queue' | 'prefill' | 'decode';
+export type Phase = 'network' | 'queue' | 'prefill' | 'transfer' | 'decode';
 
 export interface SLO { slo: string; objective: Maybe; window_seconds: Maybe; indicator: string | null; threshold: Maybe }
 
@@ -143,7 +143,7 @@ export interface RequestNumbers {
   trace_id: string | null; span_id: string | null; trace_link: string | null; reason: string | null;
   error_type: string | null; status: string | null; replica: string | null; source: string | null; estimated: string[];
   request_duration: Maybe; time_to_first_token: Maybe; time_per_output_token: Maybe;
-  queue: Maybe; prefill: Maybe; decode: Maybe; network: Maybe;
+  queue: Maybe; prefill: Maybe; decode: Maybe; network: Maybe; transfer: Maybe;
   input_tokens: Maybe; cached_input_tokens: Maybe; output_tokens: Maybe;
   stalls: Maybe; stall_duration: Maybe; largest_gap: Maybe; open_tail: Maybe;
   time_per_token: {position: string; mean: number}[]; slos_breached: string[]; has_strip: boolean;

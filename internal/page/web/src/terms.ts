@@ -16,7 +16,7 @@ const terms = {
 
 /** Further terms of the page, which the list at its end explains. */
 const more = [
-  ['Network, queue, prefill, decode', 'Time to the engine; until the engine schedules the request; until the first token; from the first to the last token.'],
+  ['Network, queue, prefill, transfer, decode', 'Time to the engine; until the engine schedules the request; until the first token; from the engine of the prefill to that of the decode, if they are two; from the first to the last token.'],
   ['Stall', 'A gap between chunks longer than stall_threshold.'],
   ['In flight', 'Durations of the requests that ended, divided by the window: Little\'s law.'],
   ['Unmeasured', 'Requests without TTFT or TPOT / requests of all outcomes.'],

@@ -33,7 +33,7 @@ for (const [name, theme] of Object.entries({light, dark: {...light, ...dark}})) 
   test(`${name}: text has a contrast of at least 4.5`, () => {
     const pairs = [['text', 'page'], ['text', 'surface'], ['muted', 'page'], ['muted', 'surface'], ['muted', 'sunken'], ['accent', 'page'], ['accent', 'surface'], ['bad', 'surface'],
       ['good', 'surface'], ['good', 'good-fill'], ['warn', 'warn-fill'], ['bad', 'bad-fill'], ['text', 'bad-fill'], ['text', 'warn-fill'],
-      ...['network', 'queue', 'prefill', 'decode'].map(phase => [`phase-${phase}-text`, `phase-${phase}`])];
+      ...['network', 'queue', 'prefill', 'transfer', 'decode'].map(phase => [`phase-${phase}-text`, `phase-${phase}`])];
     for (const [text, background] of pairs) assert.ok(contrast(theme[text], theme[background]) >= 4.5, `${text} on ${background}: ${contrast(theme[text], theme[background]).toFixed(2)}`);
   });
   test(`${name}: lines and controls have a contrast of at least 3`, () => {

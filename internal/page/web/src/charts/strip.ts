@@ -7,7 +7,7 @@ import {duration} from '../units';
 import {drawing} from './canvas';
 
 /**
- * Draws a request from its start: queue, prefill, one tick for each chunk, stalls as hatched blocks. So is the wait at
+ * Draws a request from its start: queue, prefill, transfer, one tick for each chunk, stalls as hatched blocks. So is the wait at
  * the end of a request that failed and, up to the edge, that of one whose end is not known.
  */
 export function stripCanvas(request: RequestNumbers, strip: Strip | null, span: number): HTMLCanvasElement {
@@ -26,7 +26,9 @@ export function stripCanvas(request: RequestNumbers, strip: Strip | null, span: 
     const first = strip?.at[0] ?? request.time_to_first_token ?? 0;
     const queue = Math.min(request.queue ?? 0, first);
     if (queue > 0) block('--phase-queue', 0, queue);
-    if (first > 0) block('--phase-prefill', queue, first);
+    const computed = first - transferBefore(request, first - queue);
+    if (computed > queue) block('--phase-prefill', queue, computed);
+    if (first > computed) block('--phase-transfer', computed, first);
     if (!strip) {
       if (request.decode) block('--phase-decode', first, first + request.decode);
       return;
@@ -37,6 +39,9 @@ export function stripCanvas(request: RequestNumbers, strip: Strip | null, span: 
     for (const at of strip.at) ctx.fillRect(x(at) - tick / 2, 2, tick, height - 4);
   }, describe(request, strip)).element;
 }
+
+/** Returns the transfer between two engines, if it fits before the first token. An engine that only does prefill sends the cache afterwards. */
+const transferBefore = ({prefill, transfer}: RequestNumbers, afterQueue: number): number => (transfer && (prefill ?? 0) + transfer <= afterQueue ? transfer : 0);
 
 /** Reports whether a request has no known end: it waited for longer than its duration says. */
 export const isOpen = (request: RequestNumbers): boolean => request.outcome === 'incomplete' && !request.open_tail;
@@ -64,6 +69,7 @@ function describe(request: RequestNumbers, strip: Strip | null): string {
   const parts = [];
   if (request.queue) parts.push(`queue ${duration(request.queue)}`);
   if (request.prefill) parts.push(`prefill ${duration(request.prefill)}`);
+  if (request.transfer) parts.push(`transfer ${duration(request.transfer)}`);
   if (strip) parts.push(`${strip.at.length} chunks`, `${strip.stalled.length} stalls`);
   if (request.open_tail) parts.push(`no token for the last ${duration(request.open_tail)}`);
   if (isOpen(request)) parts.push('no end');

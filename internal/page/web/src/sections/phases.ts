@@ -10,7 +10,7 @@ import {dimensionName, valueName} from '../terms';
 import {duration} from '../units';
 import type {View} from '../view';
 
-const phases: Phase[] = ['network', 'queue', 'prefill', 'decode'];
+const phases: Phase[] = ['network', 'queue', 'prefill', 'transfer', 'decode'];
 
 /** The mean time that a request spends in each phase, by group. */
 export class PhasesSection implements Section {

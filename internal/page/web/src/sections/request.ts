@@ -35,7 +35,7 @@ function content(request: RequestNumbers, strip: Strip | null, withoutStrip: str
       fact('Duration', seconds('request.duration', request.request_duration)),
       fact('TTFT', seconds('time_to_first_token', request.time_to_first_token)), fact('TPOT', seconds('time_per_output_token', request.time_per_output_token, pace)),
       ...request.time_per_token.map(({position, mean}) => fact(`Per token, ${position.replace('-', ' to ').replace('+', ' and more')}`, pace(mean))),
-      ...(['network', 'queue', 'prefill', 'decode'] as const).map(phase => fact(phase.charAt(0).toUpperCase() + phase.slice(1), seconds(`${phase}.duration`, request[phase]))),
+      ...(['network', 'queue', 'prefill', 'transfer', 'decode'] as const).map(phase => fact(phase.charAt(0).toUpperCase() + phase.slice(1), seconds(`${phase}.duration`, request[phase]))),
       fact('Longest gap', request.open_tail ? `${duration(request.largest_gap)}, at the end` : duration(request.largest_gap)),
       fact('Stalls', request.stalls ? `${count(request.stalls)}, ${duration(request.stall_duration)}` : count(request.stalls)),
       fact('Input tokens', request.cached_input_tokens ? `${count(request.input_tokens)} (${count(request.cached_input_tokens)} cached)` : count(request.input_tokens)),
