@@ -92,6 +92,14 @@ dist: $(COMMAND) $(PACKAGED) $(PACKAGED:=.cdx.json) ## Build archives, deb and r
 	@export $(PACKAGE_ENV); for arch in $(ARCHS); do scripts/package $$arch dist/packages || exit 1; done
 	@cd dist/packages && sha256sum -- * >SHA256SUMS && cat SHA256SUMS
 
+# The binaries of the machine's architecture, also where the machine runs macOS.
+IMAGE_PARTS := $(addprefix dist/linux_$(shell go env GOARCH)/,otelcol-tokenpulse tokenpulse)
+
+.PHONY: image
+image: $(IMAGE_PARTS) dist/licenses.txt ## Build the container images otelcol-tokenpulse:local and tokenpulse:local; needs Docker with BuildKit. BASE=... names another base image
+	DOCKER_BUILDKIT=1 docker build --file packaging/Dockerfile $(BASE:%=--build-arg=BASE=%) --tag otelcol-tokenpulse:local .
+	DOCKER_BUILDKIT=1 docker build --file packaging/Dockerfile $(BASE:%=--build-arg=BASE=%) --tag tokenpulse:local --target tokenpulse .
+
 .PHONY: clean
 clean: ## Remove build output
 	rm -rf dist

@@ -76,11 +76,12 @@ $(PROMETHEUS): dist/prometheus/%/prometheus: scripts/build-prometheus
 suite-prometheus: build $(PROMETHEUS) ## Let Prometheus 2 and 3 scrape the Collector with each setting of docs/prometheus.md; needs prometheus, and 5 minutes for the first build
 	go test -C e2e -count=1 -tags=prometheus -v ./prometheus -run='^TestPrometheus(Page|3)' $(ARGS) | $(QUIET)
 
-# Jaeger 1.76 is the last release of Jaeger 1. Built from the Go module.
+# Jaeger 1.76 is the last release of Jaeger 1; its module also has Jaeger 2.13. Built from the Go module.
 JAEGER := dist/jaeger/1.76.0/all-in-one
+JAEGER2 := dist/jaeger/1.76.0/jaeger
 
-$(JAEGER): dist/jaeger/%/all-in-one: scripts/build-jaeger
-	scripts/build-jaeger $*
+$(JAEGER) $(JAEGER2): scripts/build-jaeger
+	scripts/build-jaeger 1.76.0 $(@F)
 	@touch $@
 
 .PHONY: suite-jaeger
@@ -96,6 +97,16 @@ $(BACKENDS): examples/backends/builder-config.yaml go.mod go.sum $(SOURCES)
 .PHONY: suite-backends
 suite-backends: build $(BACKENDS) ## Validate the config of docs/backends.md for ClickHouse's exporter, and add up delta in a receiving Collector
 	go test -C e2e -count=1 -tags=backends -v ./pipelines -run='^Test(Backends|Delta)' $(ARGS) | $(QUIET)
+
+# The versions that examples/compose names. The image of Grafana cannot be built from a Go module.
+COMPOSED := dist/prometheus/3.14/prometheus dist/alertmanager/0.28.1/alertmanager $(JAEGER2)
+
+dist/alertmanager/%/alertmanager:
+	CGO_ENABLED=0 GOBIN=$(CURDIR)/$(@D) go install -trimpath github.com/prometheus/alertmanager/cmd/alertmanager@v$*
+
+.PHONY: suite-compose
+suite-compose: build $(IMAGE_PARTS) dist/licenses.txt $(COMPOSED) ## Build and restart the container image, and run examples/compose until an alert fires; needs Docker with BuildKit and Compose, and 10 minutes for the first build
+	go test -C e2e -count=1 -tags=compose -v ./compose -run='^TestContainers' $(ARGS) | $(QUIET)
 
 .PHONY: suite-kubernetes
 suite-kubernetes: build ## Decode examples/kubernetes strictly into the types of Kubernetes and the operators, validate its configs, and let the kubelet's prober ask a sidecar; the first build takes minutes
