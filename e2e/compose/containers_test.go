@@ -115,49 +115,27 @@ ENTRYPOINT ["/cmd/jaeger/jaeger-linux"]
 `},
 }
 
-// testCompose runs all commands of the README, from first to last.
+// testCompose runs all commands of the README.
 func testCompose(t *testing.T) {
 	file := readCompose(t)
-	services := ""
+	var services []string
 	for name, service := range file.Services {
 		if standIn, ok := standIns[name]; ok {
 			buildStandIn(t, service.Image, standIn.dockerfile, filepath.Join(testenv.Root(t), "dist", standIn.folder))
 		}
 		if name != "grafana" {
-			services += " " + name
+			services = append(services, name)
 		}
 	}
-	compose := "docker compose"
-	if exec.Command("docker", "compose", "version").Run() != nil {
-		compose = testenv.Program(t, "docker-compose")
-	}
-	commands := readmeCommands(t)
-	run := func(with string) string {
-		t.Helper()
-		for i, command := range commands {
-			if strings.Contains(command, with) {
-				commands = append(commands[:i:i], commands[i+1:]...)
-				command, _, _ = strings.Cut(command, "  #")
-				return shell(t, strings.Replace(command, "docker compose", compose, 1))
-			}
-		}
-		require.Fail(t, "the README has no further command", with)
-		return ""
-	}
-	t.Cleanup(func() { shell(t, compose+" --file examples/compose/compose.yaml down --volumes") })
+	readme := openReadme(t)
+	t.Cleanup(func() { shell(t, readme.program+" --file examples/compose/compose.yaml down --volumes") })
 
-	require.Equal(t, "make image", commands[0]) // TestContainers has run it
-	require.True(t, strings.HasSuffix(commands[1], "up --detach"), commands[1])
-	commands = commands[1:]
-	commands[0] += services
-	run("up --detach" + services)
-
+	readme.run(t, "up --detach", services...)
 	waitForPage(t, "collector")
-	for name := range file.Services {
-		if name == "grafana" || name == "traffic" {
-			continue
+	for _, name := range services {
+		if len(file.Services[name].Ports) > 0 {
+			requireLocal(t, shell(t, readme.program+" --file examples/compose/compose.yaml ps --quiet "+name))
 		}
-		requireLocal(t, shell(t, compose+" --file examples/compose/compose.yaml ps --quiet "+name))
 	}
 	requireTrace(t)
 	prometheus := &promserver.Server{Address: "localhost:9090"}
@@ -167,7 +145,7 @@ func testCompose(t *testing.T) {
 	prometheus.WaitUntil(t, `tokenpulse_slo:burn_rate:5m{slo="chat-tpot"}`)
 	require.Empty(t, prometheus.ResultsAt(t, `ALERTS{severity="page"}`, ""), "demo traffic raises a page")
 
-	run("TPOT=250ms")
+	readme.run(t, "up --detach traffic")
 	const breach = "TokenNearTotalBreach"
 	require.Eventually(t, func() bool {
 		return len(prometheus.ResultsAt(t, `ALERTS{alertstate="firing", slo="chat-tpot", alertname="`+breach+`"}`, "")) > 0
@@ -176,25 +154,49 @@ func testCompose(t *testing.T) {
 		return strings.Contains(string(collector.Get(t, "http://localhost:9093/api/v2/alerts", "application/json")), breach)
 	}, collector.Patience, 100*time.Millisecond, "%s does not reach Alertmanager", breach)
 
-	run("stop traffic")
+	readme.run(t, "stop traffic")
 	before, _ := collector.HistoryRequests(t, published)
-	run("restart collector")
+	readme.run(t, "restart collector")
 	waitForPage(t, "collector")
 	after, _ := collector.HistoryRequests(t, published)
 	require.GreaterOrEqual(t, after, before, "the history is gone")
-	run("down ")
-	run("down --volumes")
-	require.Empty(t, commands, "not run")
+	readme.run(t, "down")
+	readme.run(t, "down --volumes")
+	require.Empty(t, readme.left, "commands that no test runs")
 }
 
-// readmeCommands returns the commands of the README.
-func readmeCommands(t *testing.T) (commands []string) {
+// readme has the commands of the README that are left to run.
+type readme struct {
+	program string // docker compose, or the older docker-compose
+	left    []string
+}
+
+func openReadme(t *testing.T) *readme {
 	t.Helper()
+	r := &readme{program: "docker compose"}
+	if exec.Command("docker", "compose", "version").Run() != nil {
+		r.program = testenv.Program(t, "docker-compose")
+	}
 	blocks := strings.Split(markdown.Read(t, "examples/compose/README.md"), "```")
 	for i := 1; i < len(blocks); i += 2 {
-		commands = append(commands, strings.Split(strings.TrimSpace(strings.TrimPrefix(blocks[i], "sh\n")), "\n")...)
+		for command := range strings.Lines(strings.TrimPrefix(blocks[i], "sh\n")) {
+			command, _, _ = strings.Cut(command, "  #")
+			r.left = append(r.left, strings.TrimSpace(command))
+		}
 	}
-	return commands
+	require.Equal(t, "make image", r.left[0]) // TestContainers has run it
+	r.left = r.left[1:]
+	return r
+}
+
+// run runs the first command of the README that is left, which must have this end, with more arguments.
+func (r *readme) run(t *testing.T, end string, more ...string) {
+	t.Helper()
+	require.NotEmpty(t, r.left, end)
+	command := r.left[0]
+	r.left = r.left[1:]
+	require.True(t, strings.HasSuffix(command, end), command)
+	shell(t, strings.Replace(command, "docker compose", r.program, 1)+` "$@"`, more...)
 }
 
 // requireTrace follows the link of a request on the page to its trace: Jaeger has its span, with the

@@ -20,8 +20,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
-// startDocker starts a daemon with images, containers and volumes of its own, unless one runs. It
-// needs root, and a short path for the socket.
+// startDocker starts a daemon with images, containers and volumes of its own, unless one runs.
 func startDocker(t *testing.T) {
 	t.Helper()
 	testenv.Program(t, "docker")
@@ -32,9 +31,7 @@ func startDocker(t *testing.T) {
 	if os.Geteuid() != 0 {
 		testenv.Missing(t, "needs a Docker daemon, or root to start one")
 	}
-	folder, err := os.MkdirTemp("", "docker")
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(folder)) })
+	folder := t.TempDir()
 	socket := "unix://" + filepath.Join(folder, "socket")
 	started := collector.StartProcess(t, daemon, "--host", socket, "--data-root", filepath.Join(folder, "data"),
 		"--exec-root", filepath.Join(folder, "run"), "--pidfile", filepath.Join(folder, "pid"))
