@@ -107,32 +107,33 @@ func thousands(n int) string {
 
 // fleetTable is by requests per second and tokens of a request.
 func fleetTable(m measured) string {
-	table := "| requests per second | tokens each | `token_stream` | `token_tap` | open streams | their memory, `token_stream` | `token_tap` |\n" +
-		"|---:|---:|---:|---:|---:|---:|---:|\n"
+	var table strings.Builder
+	table.WriteString("| requests per second | tokens each | `token_stream` | `token_tap` | open streams | their memory, `token_stream` | `token_tap` |\n" +
+		"|---:|---:|---:|---:|---:|---:|---:|\n")
 	for _, requests := range []int{10, 100, 1000, 10_000} {
 		for _, tokens := range []int{100, 500, 2000} {
 			rate, length := float64(requests), float64(tokens)
 			open := rate * length / m.tokensPerSecond
-			table += fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s |\n", thousands(requests), thousands(tokens),
+			fmt.Fprintf(&table, "| %s | %s | %s | %s | %s | %s | %s |\n", thousands(requests), thousands(tokens),
 				collectors(rate*(m.microsAlone+m.microsOf(length)-m.microsOf100)),
 				collectors(rate*length*m.tapMicros),
 				thousands(int(open)), memory(open*(m.streamBytes+m.tokenBytes*length)), memory(open*m.tapBytes))
 		}
 	}
-	return table
+	return table.String()
 }
 
 // seriesTable is by series of one Collector.
 func seriesTable(m measured) string {
-	table := "| series | no objective | two objectives each |\n|---:|---:|---:|\n"
+	var table strings.Builder
+	table.WriteString("| series | no objective | two objectives each |\n|---:|---:|---:|\n")
 	for _, series := range []int{100, 500, 2000, 10_000} {
-		table += "| " + thousands(series)
-		for _, objectives := range []float64{0, 2} {
-			table += " | " + memory((m.baseMiB+m.dedupMiB)*(1<<20)+float64(series)*(m.seriesKB+objectives*m.slosKB)*1000)
+		needed := func(objectives float64) string {
+			return memory((m.baseMiB+m.dedupMiB)*(1<<20) + float64(series)*(m.seriesKB+objectives*m.slosKB)*1000)
 		}
-		table += " |\n"
+		fmt.Fprintf(&table, "| %s | %s | %s |\n", thousands(series), needed(0), needed(2))
 	}
-	return table
+	return table.String()
 }
 
 // New measurements change the tables: -update rewrites them.
