@@ -5,7 +5,9 @@ package pipelines
 
 import (
 	"compress/gzip"
+	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -14,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -25,6 +28,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/e2e/internal/collector"
 	"github.com/tokenpulse/tokenpulse/e2e/internal/markdown"
 	"github.com/tokenpulse/tokenpulse/e2e/internal/otlpfile"
+	"github.com/tokenpulse/tokenpulse/e2e/internal/tokenevents"
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
@@ -108,6 +112,8 @@ type otlpServer struct {
 	metrics map[string]pmetric.Metric
 	spans   []ptrace.Span
 	unknown []string
+	// largest is the length of the longest body, uncompressed; counted is the sum of tokenpulse.requests.
+	largest, counted int
 }
 
 func startOTLPServer(t *testing.T) *otlpServer {
@@ -126,12 +132,18 @@ func (s *otlpServer) serve(_ http.ResponseWriter, request *http.Request) {
 	if err == nil {
 		body, err = io.ReadAll(uncompressed)
 	}
+	s.largest = max(s.largest, len(body))
 	switch metrics, traces := pmetricotlp.NewExportRequest(), ptraceotlp.NewExportRequest(); {
 	case err == nil && request.URL.Path == "/v1/metrics" && metrics.UnmarshalProto(body) == nil:
 		for _, resource := range metrics.Metrics().ResourceMetrics().All() {
 			for _, scope := range resource.ScopeMetrics().All() {
 				for _, m := range scope.Metrics().All() {
 					s.metrics[m.Name()] = m
+					if m.Name() == "tokenpulse.requests" {
+						for _, point := range m.Sum().DataPoints().All() {
+							s.counted += int(point.IntValue())
+						}
+					}
 				}
 			}
 		}
@@ -175,6 +187,50 @@ func sent(t *testing.T, metrics map[string]pmetric.Metric) string {
 	return ""
 }
 
+// startRecipe starts a Collector with the files of a recipe, which sends to a server in place of the vendor's.
+func startRecipe(t *testing.T, recipe []string, url string) *collector.Collector {
+	t.Helper()
+	for _, variable := range []string{"GRAFANA_CLOUD_INSTANCE_ID", "GRAFANA_CLOUD_TOKEN"} {
+		collector.Setenv(t, variable, "123")
+	}
+	arguments := backendConfigs(t, recipe)
+	return collector.StartPushing(t, arguments[1], append(arguments[2:],
+		"--set=exporters.otlp_http.metrics_endpoint="+url+"/v1/metrics", "--set=exporters.otlp_http.traces_endpoint="+url+"/v1/traces")...)
+}
+
+// A flush of 2,000 series is several times as large as what New Relic takes at once.
+func TestBackends_SplitLargeFlushes(t *testing.T) {
+	for file, limit := range map[string]int{"new-relic.yaml": 1_000_000, "datadog.yaml": 5_000_000, "elastic.yaml": math.MaxInt} {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			const streams = 2000
+			server := startOTLPServer(t)
+			c := startRecipe(t, []string{"common.yaml", file}, server.URL)
+			var lines strings.Builder
+			begin := time.Now().Add(-time.Second)
+			for i := range streams {
+				write := tokenevents.EventsOf(&lines, fmt.Sprint(i), begin)
+				write("start", 0, fmt.Sprintf(`,"attributes":{"gen_ai.request.model":"model-%d"}`, i))
+				for token := range 20 {
+					write("chunk", time.Duration(10+token*token)*time.Millisecond, "")
+				}
+				write("end", 500*time.Millisecond, "")
+			}
+			c.Post(t, "application/x-ndjson", strings.NewReader(lines.String()))
+			c.Stop(t) // flushes
+
+			server.mu.Lock()
+			defer server.mu.Unlock()
+			require.Empty(t, server.unknown)
+			require.Less(t, server.largest, limit)
+			require.Equal(t, streams, server.counted)
+			if file == "elastic.yaml" {
+				require.Greater(t, server.largest, 1_000_000, "the flush is too small for this test")
+			}
+		})
+	}
+}
+
 var named = regexp.MustCompile(`\b(?:tokenpulse|gen_ai)[._][a-z0-9._]*[a-z0-9]`)
 
 // Backends get the temporality and the histograms that the page says, with the metrics and
@@ -189,12 +245,7 @@ func TestBackendsPage_SaysWhatIsSent(t *testing.T) {
 			t.Run(strings.Join(recipe[1:], "+"), func(t *testing.T) {
 				t.Parallel()
 				server := startOTLPServer(t)
-				for _, variable := range []string{"GRAFANA_CLOUD_INSTANCE_ID", "GRAFANA_CLOUD_TOKEN"} {
-					collector.Setenv(t, variable, "123")
-				}
-				arguments := backendConfigs(t, recipe)
-				c := collector.StartPushing(t, arguments[1], append(arguments[2:],
-					"--set=exporters.otlp_http.metrics_endpoint="+server.URL+"/v1/metrics", "--set=exporters.otlp_http.traces_endpoint="+server.URL+"/v1/traces")...)
+				c := startRecipe(t, recipe, server.URL)
 				collector.Replay(t, c, collector.DemoRecording(t))
 				c.Stop(t) // flushes
 
