@@ -400,6 +400,8 @@ func (r *tapReplay) requireReported(t *testing.T, span ptrace.Span) {
 		require.Equal(t, ptrace.StatusCodeError, span.Status().Code())
 	case a.Truncated:
 		outcome = "incomplete"
+	case a.Interrupted:
+		outcome = "cancelled"
 	default:
 		require.Empty(t, kind)
 	}

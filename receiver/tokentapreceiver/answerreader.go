@@ -59,7 +59,9 @@ func (r *answerReader) end(at int64, complete bool) llmstream.Observation {
 	if r.decoder != nil {
 		r.decoder.End(at)
 	}
-	return r.observation()
+	o := r.observation()
+	o.Ended = o.Ended || o.Unframed && complete
+	return o
 }
 
 // observation returns what the answer reported so far.

@@ -36,6 +36,9 @@ const (
 func (c *call) Chunk(chunk llmstream.Chunk) {
 	c.lastToken = chunk.Time
 	c.decoding.request.token(chunk.Time)
+	if chunk.Channels == llmstream.Audio {
+		return // its times do not count yet
+	}
 	if limit := c.reached(chunk.AfterGap); limit != "" {
 		c.limit = cmp.Or(c.limit, limit)
 		c.dropped++

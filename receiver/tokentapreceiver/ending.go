@@ -96,7 +96,7 @@ func (d *decoding) ending(o *llmstream.Observation, refused bool) (e ending) {
 // mayBeTokenless reports whether a complete answer may have no token.
 func (d *decoding) mayBeTokenless(o *llmstream.Observation) bool {
 	loads := slices.Equal(o.FinishReasons, []string{"load"}) || slices.Equal(o.FinishReasons, []string{"unload"}) // of Ollama
-	return o.Usage().Output.Value > 0 || o.OtherOutput || d.asked.facts.NoTokens || loads
+	return o.Usage().Output.Value > 0 || o.OtherOutput || o.ChunksOf(llmstream.Audio) > 0 || d.asked.facts.NoTokens || loads
 }
 
 // isUnexpected reports whether the answer is not of the format that it was asked for, such as a web page.

@@ -81,7 +81,7 @@ func (x *exchange) answer(res *http.Response) error {
 		d.answered.status, d.answered.contentType = res.StatusCode, res.Header.Get("Content-Type")
 		d.beginRequest()
 		head := llmstream.AnswerHead{
-			Path: d.asked.path, RawQuery: x.request.URL.RawQuery,
+			Path: d.asked.path, RawQuery: x.request.URL.RawQuery, Asked: &d.asked.facts,
 			Status: res.StatusCode, ContentType: d.answered.contentType, Header: res.Header,
 		}
 		if upgraded {

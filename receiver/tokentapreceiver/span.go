@@ -110,9 +110,9 @@ func (d *decoding) putModelCall(attributes pcommon.Map, o *llmstream.Observation
 
 // byModality has the numbers of each llmstream.Modality.
 var byModality = [llmstream.Modalities]struct{ input, output, cached numbers.ID }{
-	llmstream.Text:  {numbers.TextInputTokens, numbers.TextOutputTokens, numbers.TextCachedInputTokens},
-	llmstream.Image: {numbers.ImageInputTokens, numbers.ImageOutputTokens, numbers.ImageCachedInputTokens},
-	llmstream.Audio: {numbers.AudioInputTokens, numbers.AudioOutputTokens, numbers.AudioCachedInputTokens},
+	llmstream.TextTokens:  {numbers.TextInputTokens, numbers.TextOutputTokens, numbers.TextCachedInputTokens},
+	llmstream.ImageTokens: {numbers.ImageInputTokens, numbers.ImageOutputTokens, numbers.ImageCachedInputTokens},
+	llmstream.AudioTokens: {numbers.AudioInputTokens, numbers.AudioOutputTokens, numbers.AudioCachedInputTokens},
 }
 
 // putTimings writes what token_latency reads.

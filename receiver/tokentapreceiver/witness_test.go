@@ -120,7 +120,7 @@ func TestWitness_HostedServicesMayReasonUnasked(t *testing.T) {
 		x.decoding.route = &route{endpoint: &url.URL{Scheme: "https", Host: host}}
 		x.decoding.asked.facts.Stream = true
 		require.Equal(t, want, x.decoding.isWitness(&llmstream.Observation{}), host)
-		answers := llmstream.Observation{TokenChunks: 1, ByChannel: [4]int64{1}}
+		answers := llmstream.Observation{TokenChunks: 1, ByChannel: [5]int64{1}}
 		require.True(t, x.decoding.isWitness(&answers), host)
 		x.decoding.route = x.receiver.routes[0]
 	}

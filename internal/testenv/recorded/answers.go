@@ -36,6 +36,8 @@ type Answer struct {
 	Model           string            `json:"model"`
 	TokenChunks     int64             `json:"token_chunks"`
 	Channels        map[string]int64  `json:"channels"`
+	AudioChunks     int64             `json:"audio_chunks"`
+	Interrupted     bool              `json:"interrupted"`
 	First           *int64            `json:"first_token_chunk_index"`
 	FirstOutput     *int64            `json:"first_output_chunk_index"`
 	Last            *int64            `json:"last_token_chunk_index"`

@@ -51,3 +51,12 @@ func TestSanitise_DamagedFramesAreErrors(t *testing.T) {
 		})
 	}
 }
+
+// The media type of audio says how long it is.
+func TestSanitise_KeepsMediaTypes(t *testing.T) {
+	const part = `{"inlineData":{"mimeType":"audio/pcm;rate=24000","data":"AbC1"}}`
+	body, err := sanitise("json_document", []byte(part))
+	if want := `{"inlineData":{"mimeType":"audio/pcm;rate=24000","data":"XxX0"}}`; err != nil || string(body) != want {
+		t.Fatalf("%q, %v; expected %q", body, err, want)
+	}
+}

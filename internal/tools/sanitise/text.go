@@ -14,7 +14,7 @@ import (
 var (
 	// kept are the names whose values stay if they are identifiers.
 	kept = names(`type object role finish_reason stop_reason finishReason stopReason status model modelVersion model_name model_id
-		event_type modality done_reason completionReason native_finish_reason stop_type reason error_type created_at`)
+		event_type modality done_reason completionReason native_finish_reason stop_type reason error_type created_at mimeType`)
 	// users are the names of objects whose members the user defines.
 	users = names(`args arguments input properties parameters inputAssessment outputAssessments`)
 	// encoded are the names of numbers that encode text.
@@ -29,7 +29,7 @@ func names(list string) map[string]bool {
 	return set
 }
 
-var identifier = regexp.MustCompile(`^[A-Za-z0-9_.:/@+-]{0,80}$`)
+var identifier = regexp.MustCompile(`^[A-Za-z0-9_.:/@+;=-]{0,80}$`)
 
 // level is an object or array that is open.
 type level struct {

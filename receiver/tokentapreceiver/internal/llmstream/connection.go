@@ -40,6 +40,7 @@ type Connection struct {
 	read      eventReader
 	tried     int
 	model     string
+	byteRate  int64 // of the session's audio, in bytes per second; 0 if unknown
 	index     int64 // of the server's next message
 	time      int64
 	committed int64 // when the server last committed the client's input, or 0
@@ -64,10 +65,11 @@ type response struct {
 func NewConnection(head AnswerHead, limits Limits, begin func(start int64, seen bool) Response) *Connection {
 	extensions := strings.Join(head.Header.Values("Sec-WebSocket-Extensions"), ",")
 	c := &Connection{
-		begin:  begin,
-		format: noFormat,
-		server: newWebSocketFramer(limits, false, extensions),
-		client: clientMessages{framer: newWebSocketFramer(limits, true, extensions)},
+		begin:    begin,
+		format:   noFormat,
+		byteRate: pcm16Rate,
+		server:   newWebSocketFramer(limits, false, extensions),
+		client:   clientMessages{framer: newWebSocketFramer(limits, true, extensions)},
 	}
 	c.readAs(pathFacts(head.Path, head.RawQuery).format)
 	return c
@@ -185,7 +187,7 @@ func (s *serverMessages) event(e event) {
 	}
 	r := c.open[at]
 	r.observation.Events++
-	r.begin()
+	r.begin(e)
 	c.read(e, v, &r.record)
 	r.look(v)
 	if chunk, ok := r.take(); ok {
@@ -252,6 +254,7 @@ func (c *Connection) start(start int64, seen bool) int {
 	c.gap = false
 	r.observation.Model = cmp.Or(c.model, c.client.sessionModel())
 	r.observation.Format, r.observation.Streamed = c.format.name, true
+	r.byteRate = c.byteRate
 	c.open = append(c.open, r)
 	return len(c.open) - 1
 }
@@ -261,6 +264,7 @@ func (c *Connection) end(at int) {
 	r := c.open[at]
 	c.open = slices.Delete(c.open, at, at+1)
 	r.observation.Unparsed, c.unparsed = c.unparsed, Unparsed{}
+	r.lengthUnknown = r.lengthUnknown || r.gap
 	r.close()
 	r.out.End(r.observation, c.time)
 }

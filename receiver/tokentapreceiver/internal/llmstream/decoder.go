@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Decoder reads the body of one answer as it passes and reports each chunk that carries tokens.
+// Decoder reads the body of one answer as it passes and reports each chunk that carries tokens or audio.
 // It is not safe for concurrent use.
 type Decoder struct {
 	head   AnswerHead
@@ -29,7 +29,8 @@ type Decoder struct {
 	noBOM  bool
 	gap    bool // an event was skipped as too long
 	framer bodyFramer
-	sse    sseFramer // the framer of most answers
+	pieces pieceReader // of an answer without events, or nil
+	sse    sseFramer   // the framer of most answers
 	known  familiar
 	record record
 }
@@ -44,12 +45,13 @@ const maxTries = 16
 const maxUntracked = 64 << 10
 
 // NewDecoder returns a decoder of one answer. It calls chunk, which may be nil, for each
-// chunk that carries tokens.
+// chunk that carries tokens or audio.
 func NewDecoder(head AnswerHead, limits Limits, chunk func(Chunk)) *Decoder {
 	d := &Decoder{head: head, limits: limits, chunk: chunk, known: familiar{memory: limits.Memory}}
 	i := pathFacts(head.Path, head.RawQuery)
 	d.record.observation.Replayed, d.shared = i.replays, i.shared
 	d.setFormat(i.format)
+	d.pieces = d.unframed()
 	if i.format == noFormat {
 		d.room = maxUntracked
 	}
@@ -62,6 +64,10 @@ func (d *Decoder) setFormat(f *answerFormat) { d.format, d.record.observation.Fo
 // The bytes are decoded content: without transfer and content encoding.
 func (d *Decoder) Write(p []byte, time int64) {
 	d.time = time
+	if d.pieces != nil {
+		d.piece(p)
+		return
+	}
 	if d.read == nil && d.room > 0 {
 		n := min(len(p), d.room)
 		d.write(p[:n])
@@ -100,6 +106,9 @@ func (d *Decoder) End(time int64) {
 	if d.framer != nil && !d.gaveUp {
 		d.framer.end(d)
 	}
+	if d.pieces != nil {
+		d.pieces.end(&d.record)
+	}
 	o := &d.record.observation
 	if d.read == nil && o.Error == "" {
 		d.setFormat(noFormat)
@@ -107,10 +116,10 @@ func (d *Decoder) End(time int64) {
 	if o.Events == 0 {
 		o.Foreign = len(d.start) > 0 && (!o.Streamed || d.sse.foreign)
 	} else {
-		o.Foreign = d.read == nil && !o.Ended || d.byPath && o.saysNothing()
+		o.Foreign = d.read == nil && !o.Ended || d.byPath && o.saysNothing() && !d.record.known
 	}
 	o.Pending = o.Pending && !o.Streamed // the last event of a stream has no other status
-	if o.Format != "" && !o.Streamed {
+	if o.Format != "" && !o.Streamed && !o.Unframed {
 		o.Ended = o.Events > 0 && !o.Unparsed.Tail
 	} else if d.format.finishEnds && d.record.allFinished() {
 		o.Ended = o.Ended || o.Events > 0 && !o.Unparsed.Tail
@@ -227,7 +236,7 @@ func (d *Decoder) event(e event) {
 		return
 	}
 	r := &d.record
-	r.begin()
+	r.begin(e)
 	if e.stray {
 		// Only an error is believed outside the framing.
 		if v, ok := parse(e.data); ok {
@@ -239,7 +248,9 @@ func (d *Decoder) event(e event) {
 	index := o.Events
 	o.Events++
 	if d.known.is(e) {
-		r.eventFacts = d.known.facts
+		if r.eventFacts = d.known.facts; r.lastIsAudio {
+			r.audioAgain(d.known.textOf(e))
+		}
 	} else {
 		d.parse(e)
 	}
@@ -253,7 +264,12 @@ func (d *Decoder) event(e event) {
 			o.Streamed = true // JSON lines under another content type
 		}
 	}
-	if c, ok := r.take(); ok && d.chunk != nil {
+	d.report(index)
+}
+
+// report reports the chunk of the current event.
+func (d *Decoder) report(index int64) {
+	if c, ok := d.record.take(); ok && d.chunk != nil {
 		c.Time, c.Index, c.AfterGap = d.time, index, d.gap
 		d.chunk(c)
 	}
@@ -338,4 +354,7 @@ func (d *Decoder) recognise(e event, v value) {
 func (d *Decoder) readAs(f *answerFormat) {
 	d.setFormat(f)
 	d.read = f.newReader()
+	if asked := d.head.Asked; asked != nil {
+		d.record.byteRate = byteRate([]byte(asked.AudioFormat), 0)
+	}
 }

@@ -77,7 +77,7 @@ func TestDecoder_ReadsDialects(t *testing.T) {
 			"audio: the transcript is content", chat, sse(
 				`{"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"audio":{"id":"i","transcript":"a"}}}]}`,
 				`{"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"audio":{"data":"AAAA"}}}]}`,
-			), OpenAIChat, "0c?", "", "", -1, false,
+			), OpenAIChat, "0c? 1a", "", "", -1, false,
 		},
 		{
 			"DeepSeek: logprobs of reasoning", chat, sse(

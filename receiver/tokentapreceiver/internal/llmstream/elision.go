@@ -33,6 +33,7 @@ func (b *jsonBuffer) add(p []byte) bool {
 func (b *jsonBuffer) reset() {
 	b.buffer.reset()
 	b.elider.active = false
+	b.elider.omitted.reset()
 }
 
 // maxNested is the depth of arrays whose elements may be left out.
@@ -51,7 +52,9 @@ type elider struct {
 	depth  int            // of open arrays and objects that are not left out
 	arrays [maxNested]int // where those arrays start in the buffer; -1 for objects
 
-	inString bool // the rest of the string is left out
+	inString bool  // the rest of the string is left out
+	left     int64 // characters of base64 of it
+	omitted  omissions
 	inArray  bool // the further elements of the innermost array are left out
 	nested   int  // depth inside of them
 }
@@ -64,37 +67,45 @@ func keptOfArray(limit int) int  { return max(limit/16, 16) }
 // write reports whether what remains fits into the buffer.
 func (e *elider) write(b *buffer, p []byte) bool {
 	next := 0 // the first byte of p that is neither in the buffer nor left out
+	from := 0 // the first byte of p that is left out of a string
 	for i := 0; i < len(p); i++ {
 		c, at := p[i], len(b.bytes)+i-next // where the byte belongs, if it remains
 		switch {
 		case e.escaped:
 			if e.escaped = false; c == 'u' {
 				e.hex = 4
+				e.left -= 4
 			}
 		case e.hex > 0:
 			e.hex--
 		case e.quoted && c == '"':
 			if e.quoted = false; e.inString {
+				e.left += unpadded(p[from:i])
+				e.omitted.add(omission{end: len(b.bytes), characters: e.left})
 				e.inString, next = false, i
 			}
 		case e.inString:
 			n := bytes.IndexAny(p[i:], "\"\\")
 			if n < 0 {
-				return true
+				i = len(p)
+				continue
 			}
 			if i += n; p[i] == '"' {
 				i--
 			} else {
 				e.escaped = true
+				e.left--
 			}
 		case e.quoted:
 			if !e.inArray && at-e.start > keptOfString(b.limit) {
 				if !b.add(p[next:i]) {
 					return false
 				}
-				e.inString = true
+				e.inString, e.left, from = true, 0, i
 			}
-			e.escaped = c == '\\'
+			if e.escaped = c == '\\'; e.escaped {
+				e.left--
+			}
 		case c == '"':
 			e.quoted, e.start = true, at
 		case e.inArray:
@@ -112,10 +123,18 @@ func (e *elider) write(b *buffer, p []byte) bool {
 				return false
 			}
 			e.inArray, e.nested = true, 0
+			e.omitted.lost = true
 		}
 	}
-	return e.inString || e.inArray || b.add(p[next:])
+	if e.inString {
+		e.left += unpadded(p[from:])
+		return true
+	}
+	return e.inArray || b.add(p[next:])
 }
+
+// unpadded counts characters without the padding of base64.
+func unpadded(p []byte) int64 { return int64(len(p) - bytes.Count(p, []byte("="))) }
 
 func (e *elider) open(at int) {
 	if e.depth < maxNested {

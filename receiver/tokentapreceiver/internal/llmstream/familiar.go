@@ -19,17 +19,17 @@ type familiar struct {
 	facts  eventFacts
 }
 
-// maxFamiliar bounds the events that are kept.
+// maxFamiliar bounds the events that are kept, without their text.
 const maxFamiliar = 4 << 10
 
 // learn keeps an event that was read, if it has a text that is not empty. Of several, only the last may
 // differ.
 func (f *familiar) learn(e event, r *record) {
 	f.text = 0
-	if len(r.lastText) == 0 || r.adds || len(e.data) > maxFamiliar {
+	text := r.lastText
+	if len(text) == 0 || r.adds || e.omitted != nil || len(e.data)-len(text) > maxFamiliar {
 		return
 	}
-	text := r.lastText
 	// Some readers decode JSON that was encoded in the event.
 	start := cap(e.data) - cap(text) + 1 // behind the quote
 	if start < 1 || start >= len(e.data) || &e.data[start] != &text[1] {
@@ -51,9 +51,14 @@ func (f *familiar) learn(e event, r *record) {
 func (f *familiar) is(e event) bool {
 	before, after := f.data[:f.text], f.data[f.text:]
 	end := len(e.data) - len(after)
-	return f.text > 0 && end > f.text &&
+	return f.text > 0 && end > f.text && e.omitted == nil &&
 		bytes.Equal(e.data[:f.text], before) && bytes.Equal(e.data[end:], after) && bytes.Equal(e.name, f.name) &&
 		isInside(e.data[f.text-1:end+1])
+}
+
+// textOf returns the text of an event that differs from the kept one only in it, with its quotes.
+func (f *familiar) textOf(e event) value {
+	return e.data[f.text-1 : len(e.data)-len(f.data)+f.text+1]
 }
 
 // isInside reports whether a text in quotes is one string.

@@ -6,6 +6,7 @@ package llmstream
 import (
 	"bytes"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -83,7 +84,7 @@ func TestFamiliar_RepeatedEventsAgreeInEachFormat(t *testing.T) {
 		want, familiar := decodeEach(c.x, body)
 		assert.Equal(t, want, decode(c.x, testLimits, body), name)
 		assert.Equal(t, map[string]bool{
-			"sglang": true, "bedrock_invoke": true, "replicate": true, "vllm": true, "dashscope": true,
+			"sglang": true, "bedrock_invoke": true, "replicate": true, "vllm": true, "dashscope": true, "audio_pieces": true,
 		}[name], familiar == 0, "%s: cumulative text, token IDs, encoded JSON and what is no JSON are read", name)
 	}
 }
@@ -109,8 +110,8 @@ func TestFamiliar_ReadsAnEventOfAnotherName(t *testing.T) {
 func TestFamiliar_KeepsNoLongEventAndNothingWithoutMemory(t *testing.T) {
 	head := AnswerHead{Path: "/v1/chat/completions"}
 	long := string(bytes.Repeat([]byte("x"), maxFamiliar))
-	_, familiar := decodeEach(head, []byte(sse(chatEvent("a"), chatEvent(long), chatEvent("b"))))
-	assert.Equal(t, 2, familiar)
+	_, familiar := decodeEach(head, []byte(sse(chatEvent("a"), strings.Replace(chatEvent("a"), "{", `{"p":"`+long+`",`, 1), chatEvent(long), chatEvent("b"))))
+	assert.Equal(t, 3, familiar, "the text is not kept")
 	memory := NewMemory(2 * int64(len(chatEvent("a"))))
 	account := memory.Account()
 	d := NewDecoder(head, Limits{EventBytes: 1 << 10, Memory: &account}, nil)

@@ -40,6 +40,11 @@ type answerFormat struct {
 	// connection is nil for a format that does not come over WebSocket.
 	connection *connectionFormat
 
+	// unframed reports whether answers of a media type in lower case have no events, but bytes or text, and newPieces returns a
+	// reader of such a body. Both are nil for most formats.
+	unframed  func(mediaType []byte) bool
+	newPieces func() pieceReader
+
 	// finishEnds is set if a finish reason ends an answer: not all servers of the format send
 	// an end marker.
 	finishEnds bool
@@ -85,6 +90,8 @@ func init() {
 		openAICompletions,
 		openAIResponses,
 		openAIRealtime,
+		openAISpeech,
+		openAITranscription,
 		anthropicMessages,
 		gemini,
 		geminiInteractions,

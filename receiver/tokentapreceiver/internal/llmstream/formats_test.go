@@ -296,12 +296,12 @@ func TestDecoder_ReadsFormatsWithoutRecordings(t *testing.T) {
 func describe(c Chunk) string {
 	var text strings.Builder
 	text.WriteString(strconv.FormatInt(c.Index, 10))
-	for i, letter := range "crtf" {
+	for i, letter := range "crtfa" {
 		if c.Channels>>i&1 == 1 {
 			text.WriteRune(letter)
 		}
 	}
-	if !c.Counted {
+	if !c.Counted && c.Channels != Audio {
 		text.WriteByte('?')
 	}
 	if c.Counted || c.Tokens > 1 {

@@ -20,6 +20,8 @@ type event struct {
 	// name is the SSE event name, or the event or exception type of an AWS frame.
 	name []byte
 	data []byte
+	// omitted says what jsonBuffer left out of data. It is nil if nothing is missing.
+	omitted *omissions
 	// stray marks SSE lines outside any field: no event, but they may hold an error.
 	stray bool
 	// exception marks an AWS exception or error frame.

@@ -63,7 +63,7 @@ func readGemini(_ event, v value, r *record) {
 // readGeminiParts marks the channels of a content's parts.
 func readGeminiParts(content value, r *record) {
 	for part := range content.get("parts").elements {
-		var text, call, code value
+		var text, call, code, data value
 		channel := Content
 		for name, m := range part.members {
 			switch string(name) {
@@ -77,11 +77,22 @@ func readGeminiParts(content value, r *record) {
 				call = m
 			case "executableCode":
 				code = m
+			case "inlineData":
+				data = m
 			}
 		}
 		r.text(channel, text)
 		r.text(ToolCall, code, "code")
 		readGeminiCall(call, r)
+		readInlineAudio(data, r)
+	}
+}
+
+// readInlineAudio reads data of a part, if it is audio.
+func readInlineAudio(data value, r *record) {
+	if mediaType := data.get("mimeType").raw(); isAudioType(mediaType) {
+		r.byteRate = mediaTypeRate(mediaType)
+		r.audio(data.get("data"))
 	}
 }
 

@@ -32,17 +32,18 @@ func responseOfGeminiLive(c *Connection, v value) int {
 	return c.next(nil, false)
 }
 
-// endsTurn notes that the client asks for a turn of the model: one answers all that it sent.
+// endsTurn notes that the client asks for a turn of the model: one answers all that it sent. Google's Python SDK has the second
+// of the names.
 func endsTurn(name []byte, m value, said *clientMessage) {
 	switch string(name) {
 	case "setup":
 		said.model = m.get("model")
-	case "clientContent":
-		said.endsTurn = said.endsTurn || m.get("turnComplete").isTrue()
-	case "toolResponse":
+	case "clientContent", "client_content":
+		said.endsTurn = said.endsTurn || m.get("turnComplete").isTrue() || m.get("turn_complete").isTrue()
+	case "toolResponse", "tool_response":
 		said.endsTurn = true
-	case "realtimeInput":
-		said.endsTurn = said.endsTurn || m.get("text") != nil || m.get("activityEnd") != nil
+	case "realtimeInput", "realtime_input":
+		said.endsTurn = said.endsTurn || m.get("text") != nil || m.get("activityEnd") != nil || m.get("activity_end") != nil
 	}
 }
 
@@ -53,12 +54,15 @@ func readGeminiLive(_ event, v value, r *record) {
 		case "serverContent":
 			readGeminiParts(m.get("modelTurn"), r)
 			r.text(Content, m, "outputTranscription", "text")
-			if m.get("turnComplete").isTrue() {
-				r.finish(0, value(`"turnComplete"`))
-				r.end()
-			}
-			if m.get("interrupted").isTrue() {
+			if m.get("interrupted").isTrue() { // late output and turnComplete may follow
+				r.observation.Cancelled, r.observation.Interrupted = true, true
 				r.finish(0, value(`"interrupted"`))
+			}
+			if m.get("turnComplete").isTrue() {
+				if !r.observation.Interrupted {
+					r.finish(0, value(`"turnComplete"`))
+				}
+				r.end()
 			}
 		case "toolCall":
 			for call := range m.get("functionCalls").elements {

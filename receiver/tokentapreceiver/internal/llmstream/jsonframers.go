@@ -35,8 +35,8 @@ func (f *linesFramer) keep(p []byte) {
 func (f *linesFramer) emit(line []byte, out sink) {
 	if f.skipping {
 		out.tooLong()
-	} else if line = bytes.TrimSpace(line); len(line) > 0 {
-		out.event(event{data: line})
+	} else if data := bytes.TrimSpace(line); len(data) > 0 {
+		out.event(event{data: data, omitted: f.line.elider.omitted.moved(cap(line) - cap(data))})
 	}
 	f.skipping = false
 	f.line.reset()
@@ -130,7 +130,7 @@ func (f *documentFramer) emit(out sink) {
 	if f.skipping {
 		out.tooLong()
 	} else {
-		out.event(event{data: f.text.bytes})
+		out.event(event{data: f.text.bytes, omitted: f.text.elider.omitted.moved(0)})
 	}
 	f.skipping = false
 	f.text.reset()

@@ -218,7 +218,13 @@ var tokenEvents = map[string]struct {
 	"dashscope": {AnswerHead{Path: "/api/v1/services/aigc/text-generation/generation"}, dashScopeEvents(
 		`{"output":{"choices":[{"message":{"content":"a"},"finish_reason":"null"}]},"usage":{"output_tokens":1},"request_id":"r"}`, `{"output":{"choices":[{"message":{"content":"a b"},"finish_reason":"null"}]},"usage":{"output_tokens":2},"request_id":"r"}`,
 	)},
-	"replicate": {AnswerHead{Path: "/x"}, "event: output\nid: 1:0\ndata: a\ndata: b\n\n"},
+	"audio_speech":         {AnswerHead{Path: "/v1/audio/speech", Asked: &RequestFacts{AudioFormat: "pcm"}}, sse(`{"type":"speech.audio.delta","audio":"` + strings.Repeat("AbC/", 2_000) + `"}`)},
+	"audio_pieces":         {AnswerHead{Path: "/v1/audio/speech", ContentType: "audio/mpeg"}, strings.Repeat("\x00\xff", 1_000)},
+	"audio_chat":           {AnswerHead{Path: "/v1/chat/completions", Asked: &RequestFacts{AudioFormat: "pcm16"}}, sse(`{"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"audio":{"data":"AAECAw=="}}}]}`)},
+	"audio_gemini":         {AnswerHead{Path: "/v1/models/m:streamGenerateContent"}, sse(`{"candidates":[{"content":{"parts":[{"inlineData":{"mimeType":"audio/L16;codec=pcm;rate=24000","data":"AAECAw=="}}]}}]}`)},
+	"audio_realtime":       {AnswerHead{Path: "/v1/realtime", Status: 101}, string(recorded.AppendFrame(nil, 0x81, []byte(`{"type":"response.output_audio.delta","event_id":"e","delta":"`+strings.Repeat("AbC/", 2_000)+`"}`)))},
+	"openai_transcription": {AnswerHead{Path: "/v1/audio/transcriptions"}, sse(`{"type":"transcript.text.delta","delta":" a"}`)},
+	"replicate":            {AnswerHead{Path: "/x"}, "event: output\nid: 1:0\ndata: a\ndata: b\n\n"},
 }
 
 func BenchmarkDecoder(b *testing.B) {

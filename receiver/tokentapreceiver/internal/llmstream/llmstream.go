@@ -25,6 +25,8 @@ import (
 // AnswerHead describes the target of a request and the head of its answer.
 type AnswerHead struct {
 	Path, RawQuery string
+	// Asked is what the request says, as far as it is known when an answer begins with audio. It may be nil.
+	Asked *RequestFacts
 	// Status, ContentType and Header are those of the answer. Header is read once.
 	Status      int
 	ContentType string
@@ -40,17 +42,19 @@ const (
 	Reasoning
 	ToolCall
 	Refusal
+	// Audio has no tokens: only its times count.
+	Audio
 	numChannels = iota
 )
 
-// Chunk is a part of the answer that carries tokens.
+// Chunk is a part of the answer that carries tokens or audio.
 type Chunk struct {
 	// Time is when the read that completed the chunk's event returned, in Unix nanoseconds.
 	Time int64
 	// Index counts all events of the answer from 0, with and without tokens.
 	Index    int64
 	Channels Channels
-	// Tokens is at least 1. It is a lower bound unless Counted is set.
+	// Tokens is at least 1, and a lower bound unless Counted is set. It is 0 if Channels is Audio alone.
 	Tokens  int64
 	Counted bool
 	// AfterGap is set if an event before the chunk was skipped as too long: that may have carried
@@ -83,10 +87,12 @@ type Observation struct {
 	// AcceptedTokens and DraftTokens are counts of speculative decoding.
 	AcceptedTokens, DraftTokens optional.Value[int64]
 
-	// Events counts all events, TokenChunks those with tokens, by channel in ByChannel
+	// Events counts all events, TokenChunks those with tokens. ByChannel has the events of each channel
 	// (index: bit of Channels). Tokens is the sum over the chunks.
 	Events, TokenChunks, Tokens int64
 	ByChannel                   [numChannels]int64
+	// AudioDuration is the length of the audio, unless a part has a format or a size that is unknown.
+	AudioDuration optional.Value[time.Duration]
 	// Counted means that the provider reported the token count of every chunk.
 	Counted bool
 	// Ended means that the format's last event arrived. It is false for an answer that
@@ -95,8 +101,12 @@ type Observation struct {
 	// Cancelled means that the last event of OpenAI's Responses or Realtime API says so: the
 	// client cancelled the response, or the user interrupted it.
 	Cancelled bool
-	// OtherOutput means that the answer holds output that is not text, such as an image or a tool call. It is looked for
-	// until the first token.
+	// Interrupted means that a response over a connection was cancelled because the user began to speak.
+	Interrupted bool
+	// Unframed is set for a body of bytes or text alone, whose format has no end: it ends where the body does.
+	Unframed bool
+	// OtherOutput means that the answer holds output that is neither text nor audio, such as an image or a tool call. It is
+	// looked for until the first token or audio.
 	OtherOutput bool
 	// Pending means that the answer says only that the response is queued or under way.
 	Pending bool
@@ -112,14 +122,14 @@ type Observation struct {
 	seed bool
 }
 
-// ChunksOf returns the number of chunks with tokens of a channel.
+// ChunksOf returns the number of chunks of a channel.
 func (o *Observation) ChunksOf(channel Channels) int64 {
 	return o.ByChannel[bits.TrailingZeros8(uint8(channel))]
 }
 
 // saysNothing reports whether no part of the answer was understood.
 func (o *Observation) saysNothing() bool {
-	return o.Model == "" && o.ResponseID == "" && o.Error == "" && o.Reported == Usage{} && len(o.FinishReasons) == 0 && o.TokenChunks == 0 && !o.OtherOutput
+	return o.Model == "" && o.ResponseID == "" && o.Error == "" && o.Reported == Usage{} && len(o.FinishReasons) == 0 && o.TokenChunks == 0 && o.ChunksOf(Audio) == 0 && !o.OtherOutput
 }
 
 // ErrorMessageOnly is the Error of an answer whose error has neither type nor code.

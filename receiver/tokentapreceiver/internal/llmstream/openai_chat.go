@@ -200,6 +200,7 @@ func readChatDelta(delta, modality value, r *record) (tokenID bool) {
 			r.text(Refusal, m)
 		case "audio":
 			r.text(Content, m, "transcript")
+			r.audio(m.get("data"))
 		case "tool_calls":
 			for call := range m.elements {
 				readFunction(call.get("function"), r)

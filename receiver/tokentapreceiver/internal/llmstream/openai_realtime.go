@@ -38,12 +38,40 @@ func readOpenAIRealtime(_ event, v value, r *record) {
 			r.fail(errorType(failure).name())
 		}
 		readStatus(response.get("status"), r)
+		readCancellation(response.path("status_details", "reason"), r)
 		r.end()
 	case "response.created":
 		r.id(v.path("response", "id"))
+		r.byteRate = realtimeRate(v.get("response"), r.byteRate)
 	default:
 		readResponseEvent(kind, v.get("item"), v.get("delta"), r)
 	}
+}
+
+// readCancellation reads why a response ended early. Without voice detection in the service, it is the client that notices
+// the user's voice, and cancels an answer that was being spoken.
+func readCancellation(reason value, r *record) {
+	o := &r.observation
+	switch {
+	case reason.is("turn_detected"):
+		o.Cancelled, o.Interrupted = true, true
+	case reason.is("client_cancelled"):
+		o.Cancelled, o.Interrupted = true, o.ChunksOf(Audio) > 0
+	}
+}
+
+// realtimeRate returns the number of bytes in a second of the audio that a session or a response says to send, 0 if that has
+// no constant rate, or before if it says nothing.
+func realtimeRate(v value, before int64) int64 {
+	format := v.path("audio", "output", "format")
+	if format.isObject() {
+		samples, _ := format.get("rate").count()
+		return byteRate(format.get("type").raw(), samples)
+	}
+	if format = v.get("output_audio_format"); format.hasText() { // of the first version
+		return byteRate(format.raw(), 0)
+	}
+	return before
 }
 
 // openAIConnection reads the messages of OpenAI's APIs, which name their response.
@@ -84,9 +112,11 @@ func responseOfOpenAI(c *Connection, v value) int {
 	case kind.is("input_audio_buffer.committed"):
 		c.committed = c.time
 	default:
-		if model := v.path("session", "model"); model.hasText() {
+		session := v.get("session")
+		if model := session.get("model"); model.hasText() {
 			c.model = model.name()
 		}
+		c.byteRate = realtimeRate(session, c.byteRate)
 	}
 	return -1
 }

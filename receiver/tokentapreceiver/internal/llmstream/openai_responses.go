@@ -62,6 +62,8 @@ func readResponseEvent(kind []byte, item, delta value, r *record) {
 		r.text(Reasoning, delta)
 	case "response.audio.transcript.delta":
 		r.text(Content, delta)
+	case "response.output_audio.delta", "response.audio.delta":
+		r.audio(delta)
 	case "response.output_item.added":
 		if isNamedCall(item.get("type").raw()) {
 			r.text(ToolCall, item, "name")

@@ -16,6 +16,7 @@ type pathRule struct {
 	within string // which the path has, too, at any place
 	// operation is the value of gen_ai.operation.name. It is chat if empty.
 	operation string
+	output    string // the value of gen_ai.output.type, if all answers have it
 	// model returns the model that the path or the query names. It may be nil.
 	model   func(path, rawQuery string) string
 	streams bool // the request streams unless its body says otherwise
@@ -23,6 +24,7 @@ type pathRule struct {
 	replays bool // the answer was generated before; the query says whether it is streamed
 	shared  bool // answers of other formats and of other services have this path, too
 	none    bool // no generation is asked for
+	slow    bool // the service may work for long without output
 }
 
 // The names of operations in OpenTelemetry's conventions.
@@ -31,6 +33,9 @@ const (
 	operationCompletion = "text_completion"
 	operationGenerate   = "generate_content"
 )
+
+// outputSpeech is a value of gen_ai.output.type.
+const outputSpeech = "speech"
 
 // pathInfo is what a request's path says.
 type pathInfo struct {

@@ -3,7 +3,12 @@
 
 package llmstream
 
-import "slices"
+import (
+	"slices"
+	"time"
+
+	"github.com/tokenpulse/tokenpulse/internal/optional"
+)
 
 // maxChoices bounds the choices whose state is kept.
 const maxChoices = 128
@@ -11,6 +16,7 @@ const maxChoices = 128
 // A record collects the facts of an answer, one event after the other.
 type record struct {
 	observation Observation
+	event       event
 	eventFacts
 
 	// carried counts reported tokens without visible text: they belong to the next chunk.
@@ -26,6 +32,11 @@ type record struct {
 	finished  []string
 	summed    []int // choices whose usage was added up
 
+	byteRate      int64         // of audio that follows, in bytes per second; 0 if unknown
+	spoken        time.Duration // length of the audio so far
+	lengthUnknown bool          // of a part of it
+
+	known   bool   // something is of the format, though it says nothing
 	scratch []byte // a name that may be new
 }
 
@@ -39,11 +50,14 @@ type eventFacts struct {
 	total                  int64
 	hasTotal               bool
 
-	lastText value // the last string that was found not to be empty
-	adds     bool  // the event adds to the usage: read again, it would add less
+	lastText    value // the last string that was found not to be empty
+	lastIsAudio bool
+	lastLength  time.Duration // of the last text, if it is audio
+	length      time.Duration // of all audio of the event
+	adds        bool          // the event adds to the usage: read again, it would add less
 }
 
-func (r *record) begin() { r.eventFacts = eventFacts{} }
+func (r *record) begin(e event) { r.event, r.eventFacts = e, eventFacts{} }
 
 // choice begins the next choice of the event.
 func (r *record) choice() { r.inChoice = false }
@@ -75,7 +89,7 @@ func (r *record) text(c Channels, v value, path ...string) {
 		v = v.get(name)
 	}
 	if v.hasText() {
-		r.lastText = v
+		r.lastText, r.lastIsAudio = v, false
 		r.token(c)
 	}
 }
@@ -91,11 +105,16 @@ func (r *record) count(n int64) {
 // running says how many tokens the answer has so far.
 func (r *record) running(total int64) { r.total, r.hasTotal = total, true }
 
-// take returns the chunk of the event; ok is false if it carries no tokens.
+// take returns the chunk of the event; ok is false if it carries neither tokens nor audio.
 func (r *record) take() (c Chunk, ok bool) {
-	if r.channels == 0 {
+	o := &r.observation
+	for i := range o.ByChannel {
+		o.ByChannel[i] += int64(r.channels >> i & 1)
+	}
+	r.spoken += r.length
+	if r.channels&^Audio == 0 {
 		r.carried += r.counts
-		return c, false
+		return Chunk{Channels: r.channels}, r.channels != 0
 	}
 	c = Chunk{Channels: r.channels, Tokens: r.marks}
 	if r.counts > 0 && r.counted >= r.marks {
@@ -110,12 +129,8 @@ func (r *record) take() (c Chunk, ok bool) {
 	if !c.Counted {
 		r.uncounted++
 	}
-	o := &r.observation
 	o.TokenChunks++
 	o.Tokens += c.Tokens
-	for i := range o.ByChannel {
-		o.ByChannel[i] += int64(r.channels >> i & 1)
-	}
 	return c, true
 }
 
@@ -196,9 +211,9 @@ func isPending(status value) bool {
 	return false
 }
 
-// look looks for output that is not text, until the first token.
+// look looks for output that is neither text nor audio, until the first of either.
 func (r *record) look(v value) {
-	if o := &r.observation; r.channels == 0 && o.TokenChunks == 0 && !o.OtherOutput {
+	if o := &r.observation; r.channels == 0 && o.TokenChunks == 0 && o.ChunksOf(Audio) == 0 && !o.OtherOutput {
 		o.OtherOutput = holdsOther(v)
 	}
 }
@@ -217,4 +232,7 @@ func (r *record) close() {
 		o.UsageFinal = false // a running total
 	}
 	o.Counted = o.TokenChunks > 0 && r.uncounted == 0
+	if o.ChunksOf(Audio) > 0 && !r.lengthUnknown && !o.Unparsed.Any() {
+		o.AudioDuration = optional.Of(r.spoken)
+	}
 }

@@ -8,11 +8,13 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 
 	"github.com/stretchr/testify/assert"
@@ -120,6 +122,12 @@ func TestRecordings_GiveTheExpectedValues(t *testing.T) {
 			assert.NotEmpty(t, s.Format)
 			assert.Equal(t, r.TotalChunks, s.Events, "events")
 			assert.Equal(t, r.TokenChunks, s.TokenChunks, "token chunks")
+			audio := slices.DeleteFunc(slices.Clone(s.Chunks), func(c Chunk) bool { return c.Channels&Audio == 0 })
+			assert.Len(t, audio, int(r.AudioChunks), "audio")
+			assert.Equal(t, r.AudioChunks, s.ChunksOf(Audio))
+			assert.Equal(t, optional.Value[time.Duration]{Value: lengthOfAudio(t, &r), Known: r.AudioChunks > 0}, s.AudioDuration)
+			assert.Equal(t, r.Interrupted, s.Interrupted)
+			s.Chunks = slices.DeleteFunc(s.Chunks, func(c Chunk) bool { return c.Tokens == 0 })
 			assert.Len(t, s.Chunks, int(r.TokenChunks))
 			channels := map[string]int64{
 				"content": s.ByChannel[0], "reasoning": s.ByChannel[1], "tool_call": s.ByChannel[2], "refusal": s.ByChannel[3],
@@ -166,12 +174,44 @@ func TestRecordings_GiveTheExpectedValues(t *testing.T) {
 	}
 }
 
+// lengthOfAudio decodes the audio of a recording, all of which is PCM of 16 bits at 24 kHz.
+func lengthOfAudio(t *testing.T, r *recorded.Answer) (length time.Duration) {
+	var find func(v any)
+	find = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			text := v["data"]
+			if v["type"] == "response.output_audio.delta" {
+				text = v["delta"]
+			}
+			if encoded, ok := text.(string); ok {
+				audio, err := base64.StdEncoding.DecodeString(encoded)
+				require.NoError(t, err)
+				length += time.Duration(math.Round(float64(len(audio)) * 1e9 / 48_000))
+			}
+			for _, m := range v {
+				find(m)
+			}
+		case []any:
+			for _, m := range v {
+				find(m)
+			}
+		}
+	}
+	for _, message := range r.Messages {
+		var v any
+		require.NoError(t, json.Unmarshal(message, &v))
+		find(v)
+	}
+	return length
+}
+
 // identifying are the names of members that keep their values: identifiers of the
 // formats, models and times.
 var identifying = regexp.MustCompile(`^(type|object|role|model|modelVersion|model_name|model_id|status|code|error_type|event_type|modality|created_at|` +
-	`finish_reason|native_finish_reason|finishReason|stop_reason|stopReason|completionReason|done_reason|.*_time_ns)$`)
+	`finish_reason|native_finish_reason|finishReason|stop_reason|stopReason|completionReason|done_reason|mimeType|.*_time_ns)$`)
 
-var identifier = regexp.MustCompile(`^[A-Za-z0-9_.:/@-]{0,50}$`)
+var identifier = regexp.MustCompile(`^[A-Za-z0-9_.:/@;=-]{0,50}$`)
 
 // isWritten reports whether text has a letter or digit that is no replacement.
 func isWritten(text string) bool {

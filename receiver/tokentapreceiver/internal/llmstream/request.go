@@ -5,7 +5,10 @@ package llmstream
 
 import (
 	"bytes"
+	"io"
+	"mime/multipart"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -16,8 +19,10 @@ type RequestFacts struct {
 	Model string
 	// Stream is set if the request announces a stream.
 	Stream bool
-	// Operation is the value of gen_ai.operation.name, or empty.
-	Operation string
+	// Operation is the value of gen_ai.operation.name, and Output that of gen_ai.output.type, or empty.
+	Operation, Output string
+	// AudioFormat is the format of audio in the answer, such as pcm16, or empty.
+	AudioFormat string
 	// Format is what the path stands for. It is empty if other services use the path, too.
 	Format Format
 	// SharedPath is the end of a path that other services use, too, and Fits says that the body has the members of a format
@@ -38,8 +43,11 @@ type RequestFacts struct {
 // RequestOf reads a request. The body may be cut: what was read of it counts.
 func RequestOf(path, rawQuery string, body []byte) RequestFacts {
 	i := pathFacts(path, rawQuery)
-	f := RequestFacts{Model: i.modelID, Operation: i.operation, Format: i.format.name, Replayed: i.replays, NoRequest: i.none}
+	f := RequestFacts{Model: i.modelID, Operation: i.operation, Output: i.output, Format: i.format.name, Replayed: i.replays, NoRequest: i.none}
 	b := requestBody(body)
+	if bytes.HasPrefix(body, []byte("--")) {
+		b = requestForm(body)
+	}
 	if i.shared {
 		f.Format, f.SharedPath = "", i.suffix+i.within
 		f.Fits = i.format.asks != nil && i.format.asks(func(name string) bool { return slices.Contains(b.members, name) })
@@ -52,15 +60,18 @@ func RequestOf(path, rawQuery string, body []byte) RequestFacts {
 	} else {
 		f.Stream = b.stream.isTrue() && !i.unary
 	}
-	f.NoTokens, f.Background, f.Pauses = b.noTokens, b.background, b.pauses
+	f.NoTokens, f.Background, f.Pauses, f.AudioFormat = b.noTokens, b.background, b.pauses, b.audioFormat
+	f.Pauses.Long = f.Pauses.Long || i.slow
 	return f
 }
 
 // bodyFacts are what the body of a request says.
 type bodyFacts struct {
-	model    string
-	stream   value
-	noTokens bool
+	model  string
+	stream value
+	// audioFormat is response_format, or the format of audio.
+	audioFormat string
+	noTokens    bool
 	// background is the member of that name.
 	background bool
 	members    []string // those of formatMembers
@@ -93,7 +104,7 @@ func requestBody(body []byte) (b bodyFacts) {
 		}
 		pauses := pauseMembers[name]
 		switch name {
-		case "model", "model_id", "stream", "parameters", "generate", "background", "max_tokens", "max_output_tokens", "max_completion_tokens", "max_new_tokens", "n_predict":
+		case "model", "model_id", "stream", "stream_format", "response_format", "parameters", "generate", "background", "max_tokens", "max_output_tokens", "max_completion_tokens", "max_new_tokens", "n_predict":
 		default:
 			if pauses != nil {
 				break
@@ -109,11 +120,20 @@ func requestBody(body []byte) (b bodyFacts) {
 		}
 		if pauses != nil {
 			pauses(&b.pauses, value(raw))
-			continue
 		}
 		switch v := value(raw); name {
 		case "stream":
 			b.stream = v.clone()
+		case "stream_format": // of speech
+			if v.is("sse") {
+				b.stream = value("true")
+			}
+		case "response_format": // an object asks for JSON
+			if v.isString() {
+				b.audioFormat = v.name()
+			}
+		case "audio":
+			b.audioFormat = v.get("format").name()
 		case "parameters":
 			if inner := v.get("stream"); inner != nil {
 				b.stream = inner.clone()
@@ -126,10 +146,38 @@ func requestBody(body []byte) (b bodyFacts) {
 			if v.isString() {
 				b.model = v.name()
 			}
-		default:
+		case "max_tokens", "max_output_tokens", "max_completion_tokens", "max_new_tokens", "n_predict":
 			b.noTokens = b.noTokens || string(v) == "0"
 		}
 	}
 }
+
+// requestForm reads a form of type multipart/form-data that may be cut, which asks for the transcription of a file. Fields behind
+// a file that was cut are unknown.
+func requestForm(body []byte) (b bodyFacts) {
+	line, _, _ := bytes.Cut(body[:min(len(body), maxName)], []byte("\r\n"))
+	form := multipart.NewReader(bytes.NewReader(body), string(line[len("--"):]))
+	for range maxFields {
+		part, err := form.NextPart()
+		if err != nil {
+			break
+		}
+		field := part.FormName()
+		if field != "model" && field != "stream" {
+			continue
+		}
+		text, _ := io.ReadAll(io.LimitReader(part, maxName))
+		switch {
+		case field == "model":
+			b.model = cut(text)
+		case strings.EqualFold(string(text), "true"):
+			b.stream = value("true")
+		}
+	}
+	return b
+}
+
+// maxFields bounds the fields of a form that are read.
+const maxFields = 64
 
 func (v value) clone() value { return value(bytes.Clone(v)) }

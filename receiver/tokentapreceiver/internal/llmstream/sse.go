@@ -11,6 +11,7 @@ import "bytes"
 type sseFramer struct {
 	line     jsonBuffer
 	data     buffer
+	omitted  omissions // of data
 	name     []byte
 	hasData  bool
 	stray    bool // data holds lines without a field name that begin with a brace
@@ -86,6 +87,7 @@ func (f *sseFramer) skip(inLine bool) {
 
 func (f *sseFramer) clear() {
 	f.data.reset()
+	f.omitted.reset()
 	f.name, f.hasData, f.stray = f.name[:0], false, false
 }
 
@@ -108,6 +110,9 @@ func (f *sseFramer) endLine(line []byte, out sink) {
 			return
 		}
 		f.hasData = true
+		if left := f.line.elider.omitted.moved(len(line) - len(f.data.bytes)); left != nil {
+			f.take(left)
+		}
 	case "event":
 		f.name = append(f.name[:0], bytes.TrimPrefix(rest[:min(len(rest), maxName)], []byte(" "))...)
 	case "id", "retry":
@@ -126,6 +131,14 @@ func (f *sseFramer) endLine(line []byte, out sink) {
 	}
 }
 
+// take takes over what is missing in the line that was appended last.
+func (f *sseFramer) take(left *omissions) {
+	for _, o := range left.strings[:left.n] {
+		f.omitted.add(o)
+	}
+	f.omitted.lost = f.omitted.lost || left.lost
+}
+
 // grow appends to the event's data, and starts to skip the event if it is too long.
 func (f *sseFramer) grow(p []byte) bool {
 	if f.data.add(p) {
@@ -137,7 +150,7 @@ func (f *sseFramer) grow(p []byte) bool {
 
 func (f *sseFramer) dispatch(out sink) {
 	if f.hasData || f.stray || string(f.name) == "error" {
-		out.event(event{name: f.name, data: f.data.bytes, stray: f.stray})
+		out.event(event{name: f.name, data: f.data.bytes, omitted: f.omitted.moved(0), stray: f.stray})
 	}
 	f.clear()
 }

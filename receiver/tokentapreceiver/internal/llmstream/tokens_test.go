@@ -60,7 +60,7 @@ func TestDecoder_KnowsWhichEventsAreTokens(t *testing.T) {
 				`{"type":"response.some_new_call.delta","delta":"d"}`, `{"type":"response.some_new_call.delta","delta":{"a":"d"}}`, `{"type":"response.some_new_call.done","delta":"d"}`,
 				`{"type":"response.audio.delta","delta":"AAAA"}`, `{"type":"response.output_audio.delta","delta":"AAAA"}`, `{"type":"response.image_generation_call.delta","delta":"AAAA"}`,
 				`{"type":"response.audio.transcript.delta","delta":"e"}`,
-			), OpenAIResponses, "0c? 1t? 3t? 6t? 12c?", "", "", -1, false,
+			), OpenAIResponses, "0c? 1t? 3t? 6t? 9a 10a 12c?", "", "", -1, false,
 		},
 		{
 			"Responses: a whole answer of a patch and a command", responses,

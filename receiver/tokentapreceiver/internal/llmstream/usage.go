@@ -20,9 +20,9 @@ type Modality uint8
 
 // The modalities that OpenTelemetry has attributes for.
 const (
-	Text Modality = iota
-	Image
-	Audio
+	TextTokens Modality = iota
+	ImageTokens
+	AudioTokens
 	Modalities // number of modalities
 )
 
@@ -33,9 +33,9 @@ type ByModality [Modalities]int64
 // modalityNames has the modalities as members of OpenAI's details are named, and as the JSON of Google's
 // lists has them.
 var modalityNames = map[string]Modality{
-	"text_tokens": Text, `"TEXT"`: Text, `"text"`: Text, "1": Text,
-	"image_tokens": Image, `"IMAGE"`: Image, `"image"`: Image, "2": Image,
-	"audio_tokens": Audio, `"AUDIO"`: Audio, `"audio"`: Audio, "4": Audio,
+	"text_tokens": TextTokens, `"TEXT"`: TextTokens, `"text"`: TextTokens, "1": TextTokens,
+	"image_tokens": ImageTokens, `"IMAGE"`: ImageTokens, `"image"`: ImageTokens, "2": ImageTokens,
+	"audio_tokens": AudioTokens, `"AUDIO"`: AudioTokens, `"audio"`: AudioTokens, "4": AudioTokens,
 }
 
 // read adds the counts of an object with a member for each modality, or of a list.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,7 +22,7 @@ import (
 func TestUsage_AddsUpToTheReportedTotal(t *testing.T) {
 	checked := 0
 	for _, r := range recorded.Answers(t) {
-		if r.File == "openai_realtime/gemini_live_audio.ndjson" || r.File == "gemini/unary_thinking_vertex_express.json" {
+		if strings.HasPrefix(r.File, "openai_realtime/gemini_live_") || r.File == "gemini/unary_thinking_vertex_express.json" {
 			continue // these totals leave out the thoughts and the answer's single token
 		}
 		for _, name := range []string{"total_tokens", "totalTokenCount", "totalTokens"} {
@@ -97,19 +98,20 @@ func TestUsage_Normalises(t *testing.T) {
 // The counts by modality in the usage of the recordings. All others report only 0, or none.
 func TestUsage_ByModality(t *testing.T) {
 	want := map[string][3]ByModality{ // input, output, cache read
-		"gemini/code_execution.sse":                   {{Text: 21 + 243}}, // with the results of tools
-		"gemini/gemini3_signature_only_chunk.sse":     {{Text: 9}},
-		"gemini/json_array_int_enums.json":            {{Text: 8}, {Text: 578}},
-		"gemini/no_content_parts.sse":                 {{Text: 34}, {Image: 1290}},
-		"gemini/text_crlf.sse":                        {{Text: 7}, {Text: 10}},
-		"gemini/thinking_function_call_signature.sse": {{Text: 38}},
-		"gemini/thought_summaries.sse":                {{Text: 10}},
-		"gemini/unary_thinking.json":                  {{Text: 14}},
-		"gemini/unary_thinking_vertex_express.json":   {{Text: 18}, {Text: 1}},
-		"gemini/vertex_sse.sse":                       {{Text: 9}, {Text: 73}},
-		"openai_chat/derived_cr_only.sse":             {{Text: 165}},
-		"openai_realtime/gemini_live_audio.ndjson":    {{Text: 1131}, {Audio: 26}},
-		"openai_realtime/text_in_audio_out.ndjson":    {{Text: 16}, {Text: 9, Audio: 15}},
+		"gemini/code_execution.sse":                      {{TextTokens: 21 + 243}}, // with the results of tools
+		"gemini/gemini3_signature_only_chunk.sse":        {{TextTokens: 9}},
+		"gemini/json_array_int_enums.json":               {{TextTokens: 8}, {TextTokens: 578}},
+		"gemini/no_content_parts.sse":                    {{TextTokens: 34}, {ImageTokens: 1290}},
+		"gemini/text_crlf.sse":                           {{TextTokens: 7}, {TextTokens: 10}},
+		"gemini/thinking_function_call_signature.sse":    {{TextTokens: 38}},
+		"gemini/thought_summaries.sse":                   {{TextTokens: 10}},
+		"gemini/unary_thinking.json":                     {{TextTokens: 14}},
+		"gemini/unary_thinking_vertex_express.json":      {{TextTokens: 18}, {TextTokens: 1}},
+		"gemini/vertex_sse.sse":                          {{TextTokens: 9}, {TextTokens: 73}},
+		"openai_chat/derived_cr_only.sse":                {{TextTokens: 165}},
+		"openai_realtime/gemini_live_audio.ndjson":       {{TextTokens: 1131}, {AudioTokens: 26}},
+		"openai_realtime/gemini_live_interrupted.ndjson": {{TextTokens: 1200, AudioTokens: 1}, {AudioTokens: 109}},
+		"openai_realtime/text_in_audio_out.ndjson":       {{TextTokens: 16}, {TextTokens: 9, AudioTokens: 15}},
 	}
 	for _, r := range recorded.Answers(t) {
 		s := decode(headOf(&r), testLimits, r.Body)
@@ -121,8 +123,8 @@ func TestUsage_ByModality(t *testing.T) {
 	assert.Empty(t, want)
 	for usage, want := range map[string][3]ByModality{
 		`{"input_token_details":{"text_tokens":7,"audio_tokens":5,"image_tokens":3,"cached_tokens":6,"cached_tokens_details":{"text_tokens":4,"audio_tokens":2}}}`: {{7, 3, 5}, {}, {4, 0, 2}},
-		`{"promptTokensDetails":[{"modality":"VIDEO","tokenCount":9},{"modality":4,"tokenCount":3}],"cacheTokensDetails":[{"modality":"TEXT","tokenCount":2}]}`:    {{Audio: 3}, {}, {Text: 2}},
-		`{"input_tokens_by_modality":[{"modality":"image","tokens":258}],"output_tokens_by_modality":[{"modality":"text","tokens":5}]}`:                            {{Image: 258}, {Text: 5}},
+		`{"promptTokensDetails":[{"modality":"VIDEO","tokenCount":9},{"modality":4,"tokenCount":3}],"cacheTokensDetails":[{"modality":"TEXT","tokenCount":2}]}`:    {{AudioTokens: 3}, {}, {TextTokens: 2}},
+		`{"input_tokens_by_modality":[{"modality":"image","tokens":258}],"output_tokens_by_modality":[{"modality":"text","tokens":5}]}`:                            {{ImageTokens: 258}, {TextTokens: 5}},
 		`{"prompt_tokens_details":{"audio_tokens":-1,"text_tokens":"many"},"candidatesTokensDetails":[{"modality":{}},7]}`:                                         {},
 	} {
 		u := readUsage(value(usage))

@@ -183,7 +183,7 @@ func (f *webSocketFramer) finish(out sink) {
 			return
 		}
 	} else {
-		out.event(event{data: text})
+		out.event(event{data: text, omitted: f.message.elider.omitted.moved(0)})
 	}
 	f.skipping = false
 	f.message.reset()
