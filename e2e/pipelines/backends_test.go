@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -209,7 +210,7 @@ func TestBackends_SplitLargeFlushes(t *testing.T) {
 			var lines strings.Builder
 			begin := time.Now().Add(-time.Second)
 			for i := range streams {
-				write := tokenevents.EventsOf(&lines, fmt.Sprint(i), begin)
+				write := tokenevents.EventsOf(&lines, strconv.Itoa(i), begin)
 				write("start", 0, fmt.Sprintf(`,"attributes":{"gen_ai.request.model":"model-%d"}`, i))
 				for token := range 20 {
 					write("chunk", time.Duration(10+token*token)*time.Millisecond, "")
