@@ -17,7 +17,9 @@ import (
 )
 
 // enginePhases are the phases that only an engine measures. A client can at best estimate them.
-var enginePhases = [...]string{numbers.QueueDuration.Attribute(), numbers.PrefillDuration.Attribute(), numbers.DecodeDuration.Attribute()}
+var enginePhases = [...]string{
+	numbers.QueueDuration.Attribute(), numbers.PrefillDuration.Attribute(), numbers.TransferDuration.Attribute(), numbers.DecodeDuration.Attribute(),
+}
 
 // engineTimes is what an engine measured of one request.
 type engineTimes struct {
@@ -53,6 +55,7 @@ const severalEngines = -2
 // servers in between. It adds the client's model to the engine's spans, also to those of a retry. An
 // engine's span belongs to the model calls above it.
 func (t *tree) join(counts *tally) {
+	t.joinHandovers(counts)
 	engines := t.engines()
 	engineOf := map[int]int{}
 	for e, engine := range engines {

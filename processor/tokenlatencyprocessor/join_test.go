@@ -156,7 +156,7 @@ func phasesIn(traces ptrace.Traces) (all []phase) {
 	}
 	for _, span := range allSpans(traces) {
 		switch span.Name() {
-		case "queue", "prefill", "decode":
+		case "queue", "prefill", "transfer", "decode":
 			start := starts[span.ParentSpanID()]
 			milliseconds := func(at pcommon.Timestamp) int64 { return time.Duration(at - start).Milliseconds() }
 			all = append(all, phase{span.ParentSpanID()[0], span.Name(), milliseconds(span.StartTimestamp()), milliseconds(span.EndTimestamp())})

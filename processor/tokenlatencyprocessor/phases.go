@@ -29,6 +29,7 @@ type phaseSpans struct {
 var phases = [...]struct{ name, attribute string }{
 	{names.PhaseQueue, numbers.QueueDuration.Attribute()},
 	{names.PhasePrefill, numbers.PrefillDuration.Attribute()},
+	{names.PhaseTransfer, numbers.TransferDuration.Attribute()},
 	{names.PhaseDecode, numbers.DecodeDuration.Attribute()},
 }
 
@@ -44,8 +45,9 @@ func phaseDuration(own pcommon.Map, attribute string) latency.Measure {
 }
 
 // addTo adds a child span for each phase that an annotated model call has. A phase begins at the end
-// of the previous one, decode at the first token.
-func (p *phaseSpans) addTo(call ptrace.Span) {
+// of the previous one, decode at the first token. The first one begins as long before the call as its
+// request did.
+func (p *phaseSpans) addTo(call ptrace.Span, before pcommon.Timestamp) {
 	own := call.Attributes()
 	first := attributes.Measured(own, numbers.TimeToFirstToken.Attribute())
 	end := min(attributes.Measured(own, numbers.RequestDuration.Attribute()).Value, longestPhase)
@@ -60,12 +62,12 @@ func (p *phaseSpans) addTo(call ptrace.Span) {
 		}
 		// An engine measures phases with another clock than its span, so a phase may not fit.
 		at = max(0, min(at, end-m.Value))
-		p.add(call, phase.name, at, m)
+		p.add(call, phase.name, call.StartTimestamp()-before, at, m)
 		at += m.Value
 	}
 }
 
-func (p *phaseSpans) add(call ptrace.Span, phase string, at float64, m latency.Measure) {
+func (p *phaseSpans) add(call ptrace.Span, phase string, start pcommon.Timestamp, at float64, m latency.Measure) {
 	if !p.made {
 		scope := p.scopes.AppendEmpty()
 		scope.Scope().SetName(metadata.ScopeName)
@@ -77,8 +79,8 @@ func (p *phaseSpans) add(call ptrace.Span, phase string, at float64, m latency.M
 	span.SetTraceID(call.TraceID())
 	span.SetSpanID(phaseID(spanKey{call.TraceID(), call.SpanID()}, phase))
 	span.SetParentSpanID(call.SpanID())
-	span.SetStartTimestamp(call.StartTimestamp() + nanoseconds(at))
-	span.SetEndTimestamp(call.StartTimestamp() + nanoseconds(at+m.Value))
+	span.SetStartTimestamp(start + nanoseconds(at))
+	span.SetEndTimestamp(start + nanoseconds(at+m.Value))
 	if m.Estimated {
 		span.Attributes().PutEmptySlice(names.Estimated).AppendEmpty().SetStr(phase + ".duration")
 	}
@@ -125,7 +127,7 @@ func (t *tree) addPhases(toAll bool) {
 		if byResource[resource] == nil {
 			byResource[resource] = &phaseSpans{scopes: t.resources[resource].ScopeSpans()}
 		}
-		byResource[resource].addTo(t.nodes[carrier].span)
+		byResource[resource].addTo(t.nodes[carrier].span, t.nodes[carrier].before)
 	}
 }
 

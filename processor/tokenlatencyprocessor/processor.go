@@ -139,7 +139,7 @@ func (p *tokenLatency) processResource(ctx context.Context, w *worker, resourceS
 				p.cold.Mark(span, resource, w.observed.Vantage)
 			}
 			if withPhases && w.observed != nil {
-				phases.addTo(span)
+				phases.addTo(span, 0)
 			}
 			if w.observer.Unclaimed() {
 				unclaimed++

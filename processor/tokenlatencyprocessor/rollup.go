@@ -19,10 +19,15 @@ import (
 )
 
 // request holds the spans of one request to a model. The first one is the closest to the user and
-// stands for the request.
-type request []ptrace.Span
+// stands for the request, which began before it if an engine handed it over.
+type request struct {
+	spans  []ptrace.Span
+	before pcommon.Timestamp
+}
 
-func (r request) span() ptrace.Span { return r[0] }
+func (r request) span() ptrace.Span { return r.spans[0] }
+
+func (r request) start() pcommon.Timestamp { return r.span().StartTimestamp() - r.before }
 
 // rollUp sums the model calls of each trace on its root span.
 func (t *tree) rollUp(counts *tally) {
@@ -52,7 +57,7 @@ func (t *tree) requests() []request {
 		if t.leader(i) != i {
 			continue
 		}
-		byLeader[i] = request{t.nodes[i].span}
+		byLeader[i] = request{[]ptrace.Span{t.nodes[i].span}, t.nodes[i].before}
 		t.ancestors(i, func(above int) bool {
 			if t.nodes[above].vantage > t.nodes[i].vantage {
 				makesCalls[above] = true
@@ -62,12 +67,14 @@ func (t *tree) requests() []request {
 	}
 	for _, i := range t.calls {
 		if leader := t.leader(i); leader != i {
-			byLeader[leader] = append(byLeader[leader], t.nodes[i].span)
+			r := byLeader[leader]
+			r.spans = append(r.spans, t.nodes[i].span)
+			byLeader[leader] = r
 		}
 	}
 	var requests []request
 	for _, i := range t.calls { // in the order of the batch, not of the map
-		if r := byLeader[i]; r != nil && !makesCalls[i] {
+		if r := byLeader[i]; r.spans != nil && !makesCalls[i] {
 			requests = append(requests, r)
 		}
 	}
@@ -104,7 +111,7 @@ func sumUp(root ptrace.Span, requests []request, counts *tally) {
 	whole := root.EndTimestamp() - root.StartTimestamp()
 	switch {
 	case root.EndTimestamp() <= root.StartTimestamp():
-	case slices.ContainsFunc(requests, func(r request) bool { return !within(root, r.span()) }):
+	case slices.ContainsFunc(requests, func(r request) bool { return !within(root, r) }):
 		counts.ignored.Rejected[latency.LongerThanRequest]++
 	default:
 		attributes.PutMeasure(own, names.TraceCallShare, latency.Measure{Value: float64(inCalls) / float64(whole), Known: true})
@@ -113,8 +120,8 @@ func sumUp(root ptrace.Span, requests []request, counts *tally) {
 }
 
 // within reports whether a call begins and ends during the root span.
-func within(root, call ptrace.Span) bool {
-	return call.StartTimestamp() >= root.StartTimestamp() && call.EndTimestamp() <= root.EndTimestamp()
+func within(root ptrace.Span, r request) bool {
+	return r.start() >= root.StartTimestamp() && r.span().EndTimestamp() <= root.EndTimestamp()
 }
 
 // putTokens writes the sum of the requests' tokens, unless all are unknown. It is at most MaxInt64.
@@ -135,7 +142,7 @@ func putTokens(attributes pcommon.Map, sum string, requests []request, reported 
 
 func firstMeasured(r request, attributeNames []string) latency.Measure {
 	for _, name := range attributeNames {
-		for _, span := range r {
+		for _, span := range r.spans {
 			if m := attributes.Measured(span.Attributes(), name); m.Known {
 				return m
 			}
@@ -147,11 +154,11 @@ func firstMeasured(r request, attributeNames []string) latency.Measure {
 // union returns the time during which at least one request was active.
 func union(requests []request) (sum pcommon.Timestamp) {
 	byStart := slices.SortedFunc(slices.Values(requests), func(a, b request) int {
-		return cmp.Compare(a.span().StartTimestamp(), b.span().StartTimestamp())
+		return cmp.Compare(a.start(), b.start())
 	})
 	var covered pcommon.Timestamp // up to here
 	for _, r := range byStart {
-		if from := max(covered, r.span().StartTimestamp()); r.span().EndTimestamp() > from {
+		if from := max(covered, r.start()); r.span().EndTimestamp() > from {
 			sum += r.span().EndTimestamp() - from
 			covered = r.span().EndTimestamp()
 		}
@@ -162,9 +169,10 @@ func union(requests []request) (sum pcommon.Timestamp) {
 // putTimeToAnswer writes the time from the root's start to the first output token of the request
 // that began last. If its span does not report channels, its first token is the estimate.
 func putTimeToAnswer(root ptrace.Span, requests []request, counts *tally) {
-	last := slices.MaxFunc(requests, func(a, b request) int {
-		return cmp.Compare(a.span().StartTimestamp(), b.span().StartTimestamp())
-	}).span()
+	latest := slices.MaxFunc(requests, func(a, b request) int {
+		return cmp.Compare(a.start(), b.start())
+	})
+	last := latest.span()
 	first := attributes.Measured(last.Attributes(), numbers.TimeToFirstOutputToken.Attribute())
 	if !first.Known {
 		first = attributes.Measured(last.Attributes(), numbers.TimeToFirstToken.Attribute())
@@ -173,11 +181,11 @@ func putTimeToAnswer(root ptrace.Span, requests []request, counts *tally) {
 	if !first.Known {
 		return
 	}
-	if last.StartTimestamp() < root.StartTimestamp() {
+	if latest.start() < root.StartTimestamp() {
 		counts.ignored.Rejected[latency.Negative]++
 		return
 	}
-	first.Value += seconds(last.StartTimestamp() - root.StartTimestamp())
+	first.Value += seconds(latest.start() - root.StartTimestamp())
 	if !fits(first.Value, root) {
 		counts.ignored.Rejected[latency.LongerThanRequest]++
 		return

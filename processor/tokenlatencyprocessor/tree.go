@@ -35,6 +35,7 @@ type node struct {
 	agent    bool // an agent or a tool, whose calls are requests of their own
 	topmost  bool // of the spans that one engine's span was joined with
 	vantage  timeline.Vantage
+	before   pcommon.Timestamp // how long the request of a call began before its span
 }
 
 const noNode = -1

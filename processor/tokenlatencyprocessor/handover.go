@@ -1,0 +1,427 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokenlatencyprocessor
+
+import (
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/tokenpulse/tokenpulse/internal/attributes"
+	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
+)
+
+// handover is a request that one engine handed over to another: the first one computed the KV cache of the prompt and one
+// token, the second one wrote the answer. Both fields are nodes.
+type handover struct{ prefill, decode int }
+
+// joinHandovers makes one request of each handover: the span of the decode takes what it lacks and counts, that of the
+// prefill gets names.Repeated and is no call of the tree anymore.
+func (t *tree) joinHandovers(counts *tally) {
+	t.readTransfers()
+	found := t.handovers()
+	for _, h := range found {
+		t.handOver(h, counts)
+	}
+	t.repeat(found)
+}
+
+// repeat marks the engines' spans of the prefills, also those below another one, and removes them from the calls.
+func (t *tree) repeat(found []handover) {
+	if len(found) == 0 {
+		return
+	}
+	decodes := map[int]pcommon.SpanID{} // by prefill
+	for _, h := range found {
+		decodes[h.prefill] = t.nodes[h.decode].span.SpanID()
+	}
+	var repeated []int
+	for _, i := range t.calls {
+		if t.nodes[i].vantage != timeline.VantageEngine {
+			continue
+		}
+		if id, ok := decodes[t.outermostEngine(i)]; ok {
+			t.nodes[i].span.Attributes().PutStr(names.Repeated, id.String())
+			repeated = append(repeated, i)
+		}
+	}
+	for _, i := range repeated { // only now: outermostEngine needs them
+		t.nodes[i].call = false
+	}
+	for _, i := range t.calls { // which may have been a repeated one
+		t.nodes[i].leader = noNode
+	}
+	t.calls = slices.DeleteFunc(t.calls, func(i int) bool { return !t.nodes[i].call })
+}
+
+// handOver writes the numbers of the whole request on the span of its decode.
+func (t *tree) handOver(h handover, counts *tally) {
+	prefill, decode := &t.nodes[h.prefill], &t.nodes[h.decode]
+	first, own, from := prefill.span.Attributes(), decode.span.Attributes(), prefill.span.SpanID()
+	took := t.transfer(h)
+	if decode.span.StartTimestamp() > prefill.span.StartTimestamp() {
+		decode.before = decode.span.StartTimestamp() - prefill.span.StartTimestamp()
+	}
+	if took.rejected != noReason { // the clocks contradict each other
+		counts.ignored.Rejected[took.rejected]++
+		addClockAnomaly(own, counts)
+		decode.before = 0
+		removeMeasure(own, numbers.TimeToFirstToken)
+		attributes.List(own, names.Unmeasured).AppendEmpty().SetStr(names.UnmeasuredEntry(numbers.TimeToFirstToken.Name(), latency.Implausible.String()))
+	}
+	for _, id := range [...]numbers.ID{numbers.QueueDuration, numbers.PrefillDuration, numbers.PrefillTokenRate, numbers.CachedInputShare} {
+		if m := attributes.Measured(first, id.Attribute()); m.Known {
+			attributes.PutMeasure(own, id.Attribute(), m)
+			putJoined(own, id.Attribute(), from)
+		} else {
+			removeMeasure(own, id)
+		}
+	}
+	if m := took.measure; m.Known {
+		attributes.PutMeasure(own, numbers.TransferDuration.Attribute(), m)
+		if took.from != decode.span.SpanID() {
+			putJoined(own, numbers.TransferDuration.Attribute(), took.from)
+		}
+	}
+	removeMeasure(own, numbers.FluidityIndex) // its first deadline is one of the whole request
+	if decode.before > 0 {
+		delay(own, seconds(decode.before), !t.sameClock(h), from)
+	}
+	t.updateDecodeShare(own)
+}
+
+// transferred is the transfer of a handover.
+type transferred struct {
+	measure  latency.Measure
+	from     pcommon.SpanID
+	rejected latency.Reason // noReason if the times of both spans can be of one request
+}
+
+// noReason is no latency.Reason.
+const noReason = latency.NumReasons
+
+// transfer returns the transfer as an engine reports it, or else the time from the end of the prefill to the first token of
+// the decode. Without one of these times, it is unknown.
+func (t *tree) transfer(h handover) transferred {
+	prefill, decode := &t.nodes[h.prefill], &t.nodes[h.decode]
+	took := transferred{rejected: noReason}
+	firstToken := attributes.Measured(decode.span.Attributes(), numbers.TimeToFirstToken.Attribute())
+	if firstToken.Known {
+		after := signedSeconds(decode.span.StartTimestamp(), prefill.span.StartTimestamp())
+		computed := t.prefilled(h.prefill)
+		wait := latency.ToNanosecond(after + firstToken.Value - computed.Value)
+		limit, limited := t.callerDuration(h.decode)
+		switch {
+		case computed.Known && wait < 0:
+			took.rejected = latency.Negative
+		case limited && after+firstToken.Value > limit:
+			took.rejected = latency.LongerThanRequest
+		case computed.Known:
+			took.measure = latency.Measure{Value: wait, Known: true, Estimated: firstToken.Estimated || computed.Estimated || !t.sameClock(h)}
+			took.from = prefill.span.SpanID()
+		}
+	}
+	for _, n := range [...]*node{prefill, decode} { // the decode has the last word: its token waits for the transfer
+		if m := attributes.Measured(n.span.Attributes(), numbers.TransferDuration.Attribute()); m.Known {
+			took.measure, took.from = m, n.span.SpanID()
+		}
+	}
+	return took
+}
+
+// prefilled returns the time from an engine's start to the end of its prefill.
+func (t *tree) prefilled(i int) latency.Measure {
+	own := t.nodes[i].span.Attributes()
+	m := attributes.Measured(own, numbers.PrefillDuration.Attribute())
+	if queue := attributes.Measured(own, numbers.QueueDuration.Attribute()); m.Known {
+		return latency.Measure{Value: queue.Value + m.Value, Known: true}
+	}
+	return attributes.Measured(own, numbers.TimeToFirstToken.Attribute())
+}
+
+// callerDuration returns the duration of the outermost call above an engine.
+func (t *tree) callerDuration(i int) (duration float64, known bool) {
+	caller := t.leader(i)
+	m := attributes.Measured(t.nodes[caller].span.Attributes(), numbers.RequestDuration.Attribute())
+	return m.Value, m.Known && caller != i
+}
+
+// delay adds the time that a request took before its span began.
+func delay(own pcommon.Map, before float64, estimated bool, from pcommon.SpanID) {
+	whole := attributes.Measured(own, numbers.RequestDuration.Attribute())
+	for _, id := range [...]numbers.ID{numbers.TimeToFirstToken, numbers.TimeToFirstOutputToken, numbers.RequestDuration} {
+		if m := attributes.Measured(own, id.Attribute()); m.Known {
+			m.Value, m.Estimated = latency.ToNanosecond(m.Value+before), m.Estimated || estimated
+			attributes.PutMeasure(own, id.Attribute(), m)
+			putJoined(own, id.Attribute(), from)
+		}
+	}
+	if rate := attributes.Measured(own, numbers.RequestTokenRate.Attribute()); rate.Known && whole.Known {
+		rate.Value, rate.Estimated = rate.Value*whole.Value/(whole.Value+before), rate.Estimated || estimated
+		attributes.PutMeasure(own, numbers.RequestTokenRate.Attribute(), rate)
+	}
+}
+
+// sameClock reports whether both engines run on one host.
+func (t *tree) sameClock(h handover) bool {
+	for _, name := range [...]string{"host.id", "host.name"} {
+		a, b := t.ofResource(h.prefill, name), t.ofResource(h.decode, name)
+		if a != "" && b != "" {
+			return a == b
+		}
+	}
+	return false
+}
+
+func (t *tree) ofResource(i int, name string) string {
+	return attributes.Text(t.resources[t.nodes[i].resource].Resource().Attributes(), name)
+}
+
+func removeMeasure(own pcommon.Map, id numbers.ID) {
+	if _, exists := own.Get(id.Attribute()); exists {
+		attributes.PutMeasure(own, id.Attribute(), latency.Measure{}) // which is no estimate
+		own.Remove(id.Attribute())
+	}
+}
+
+func addClockAnomaly(own pcommon.Map, counts *tally) {
+	n, _ := attributes.Plausible(own, numbers.ClockAnomalies.Attribute())
+	own.PutInt(numbers.ClockAnomalies.Attribute(), int64(n)+1)
+	counts.ignored.ClockAnomalies++
+}
+
+func signedSeconds(a, b pcommon.Timestamp) float64 {
+	if a < b {
+		return -seconds(b - a)
+	}
+	return seconds(a - b)
+}
+
+// transferSpans are the names of spans below an engine's whose length is its transfer, by the source of the engine. vLLM's is
+// that of a proposal (vllm-project/vllm#44402).
+var transferSpans = map[string]string{"vllm_async_kv_transfer": names.SourceVLLM, "prefill_transfer_kv_cache": names.SourceSGLang}
+
+// readTransfers writes the transfer that a span below an engine's measures. Of several, such as one of each rank, it is the
+// longest.
+func (t *tree) readTransfers() {
+	for i := range t.nodes {
+		n := &t.nodes[i]
+		reader, ok := transferSpans[n.span.Name()]
+		if !ok || n.call || n.span.EndTimestamp() < n.span.StartTimestamp() {
+			continue
+		}
+		engine, _ := t.nearest(n.parent, nil)
+		if engine == noNode || !t.nodes[engine].call {
+			continue
+		}
+		own := t.nodes[engine].span.Attributes()
+		length := seconds(n.span.EndTimestamp() - n.span.StartTimestamp())
+		known := attributes.Measured(own, numbers.TransferDuration.Attribute())
+		limit := attributes.Measured(own, numbers.RequestDuration.Attribute())
+		if attributes.Text(own, names.Source) == reader && length <= limit.Value && length > known.Value {
+			attributes.PutMeasure(own, numbers.TransferDuration.Attribute(), latency.Measure{Value: length, Known: true})
+			putJoined(own, numbers.TransferDuration.Attribute(), n.span.SpanID())
+		}
+	}
+}
+
+// role is what an engine did of a request, as far as it is known.
+type role uint8
+
+const (
+	unknownRole role = iota
+	prefillRole
+	decodeRole
+)
+
+// shared identifies a request that two engines may have worked on.
+type shared struct {
+	span spanKey // of the proxy or the call above both; of SGLang only the trace
+	room string  // of SGLang
+}
+
+// handovers returns the pairs of engines of the tree. Only two that have the same request above them, or are marked as parts
+// of one, are a pair.
+func (t *tree) handovers() (all []handover) {
+	byRequest, order := map[shared][]int{}, []shared(nil)
+	paired := map[int]bool{}
+	var engines []int
+	for _, i := range t.calls {
+		if t.nodes[i].vantage == timeline.VantageEngine && t.outermostEngine(i) == i {
+			engines = append(engines, i)
+		}
+	}
+	for _, i := range engines {
+		if peer, ok := t.linkedPrefill(i); ok && !paired[peer] {
+			all = append(all, handover{peer, i})
+			paired[i], paired[peer] = true, true
+		}
+	}
+	for _, i := range engines {
+		if key, ok := t.sharedBy(i); ok && !paired[i] {
+			if byRequest[key] == nil {
+				order = append(order, key)
+			}
+			byRequest[key] = append(byRequest[key], i)
+		}
+	}
+	for _, key := range order { // in the order of the batch
+		if of := byRequest[key]; len(of) == 2 {
+			if h, ok := t.pair(of[0], of[1]); ok {
+				all = append(all, h)
+			}
+		}
+	}
+	return all
+}
+
+// linkedPrefill returns the engine that Dynamo's worker of the decode names.
+func (t *tree) linkedPrefill(i int) (peer int, ok bool) {
+	if t.ofSpan(i, names.Source) != names.SourceDynamo {
+		return noNode, false
+	}
+	var id pcommon.SpanID
+	if _, err := hex.Decode(id[:], []byte(fmt.Sprintf("%.16s", t.ofSpan(i, "prefill_span_id")))); err != nil {
+		return noNode, false
+	}
+	peer, ok = t.index[spanKey{t.nodes[i].span.TraceID(), id}]
+	ok = ok && peer != i && t.nodes[peer].call && t.nodes[peer].vantage == timeline.VantageEngine && t.outermostEngine(peer) == peer
+	return peer, ok
+}
+
+// sharedBy returns the request that an engine's span is a part of. ok is false if it may be a request of its own.
+func (t *tree) sharedBy(i int) (key shared, ok bool) {
+	n := &t.nodes[i]
+	if attributes.Text(n.span.Attributes(), names.Source) == names.SourceSGLang {
+		if room := attributes.Text(n.span.Attributes(), "bootstrap_room"); room != "" {
+			return shared{spanKey{trace: n.span.TraceID()}, room}, true
+		}
+	}
+	if proxy, _ := t.proxy(i); proxy != noNode {
+		return shared{span: t.keyOf(proxy)}, true
+	}
+	if caller := t.leader(i); caller != i {
+		return shared{span: t.keyOf(caller)}, true
+	}
+	return shared{}, false
+}
+
+func (t *tree) keyOf(i int) spanKey {
+	return spanKey{t.nodes[i].span.TraceID(), t.nodes[i].span.SpanID()}
+}
+
+// proxy returns the outermost span of llm-d's proxy above an engine, and which part of the request the innermost one is for.
+func (t *tree) proxy(i int) (proxy int, of role) {
+	const prefix = "llm_d.pd_proxy."
+	proxy = noNode
+	for range maxDepth {
+		t.steps++
+		above, found := t.index[spanKey{t.nodes[i].span.TraceID(), t.nodes[i].span.ParentSpanID()}]
+		if !found || t.nodes[above].agent || t.nodes[above].call && t.nodes[above].vantage == timeline.VantageClient {
+			return proxy, of
+		}
+		i = above
+		isOfProxy := false
+		for name := range t.nodes[i].span.Attributes().All() {
+			if isOfProxy = strings.HasPrefix(name, prefix); isOfProxy {
+				break
+			}
+		}
+		if !isOfProxy {
+			continue
+		}
+		proxy = i
+		if of == unknownRole {
+			of = map[string]role{"prefill": prefillRole, "decode": decodeRole}[strings.TrimPrefix(t.nodes[i].span.Name(), prefix)]
+		}
+	}
+	return proxy, of
+}
+
+// roleOf returns what an engine did of its request, if a mark says so.
+func (t *tree) roleOf(i int) role {
+	span := t.nodes[i].span
+	own := span.Attributes()
+	mark := ""
+	switch t.ofSpan(i, names.Source) {
+	case names.SourceDynamo:
+		mark = t.ofSpan(i, "disagg_role")
+	case names.SourceSGLang:
+		mark, _, _ = strings.Cut(span.Name(), " Req ")
+	case names.SourceTensorRTLLM:
+		if reasons, ok := reported(own, names.FinishReasons); ok && strings.Contains(reasons.AsString(), "not_finished") {
+			return prefillRole
+		}
+	}
+	switch mark {
+	case "prefill":
+		return prefillRole
+	case "decode":
+		return decodeRole
+	}
+	_, of := t.proxy(i)
+	return of
+}
+
+// pair returns which of two engines of a request did the prefill. It reports whether they are a handover: if the first one is
+// not marked as the prefill, it has to have one token of the same prompt, and no more may have been asked for.
+func (t *tree) pair(a, b int) (h handover, ok bool) {
+	roleA, roleB := t.roleOf(a), t.roleOf(b)
+	if roleA == decodeRole || roleB == prefillRole || roleA == roleB && t.isEarlierPart(b, a) {
+		a, b, roleA, roleB = b, a, roleB, roleA
+	}
+	h = handover{a, b}
+	if roleA == decodeRole || roleB == prefillRole || t.ofSpan(a, names.Source) != t.ofSpan(b, names.Source) || t.modelsDiffer(a, b) {
+		return h, false
+	}
+	if outcome := t.ofSpan(a, names.Outcome); outcome == names.OutcomeError || outcome == names.OutcomeCancelled {
+		return h, false
+	}
+	if roleA == prefillRole || roleB == decodeRole {
+		return h, true
+	}
+	instance, other := t.ofResource(a, names.ServiceInstanceID), t.ofResource(b, names.ServiceInstanceID)
+	return h, t.isOneToken(a) && t.samePrompt(h) && (instance == "" || instance != other) && (t.transfer(h).rejected == noReason || !t.sameClock(h) && !t.isOneToken(b))
+}
+
+func (t *tree) ofSpan(i int, name string) string {
+	return attributes.Text(t.nodes[i].span.Attributes(), name)
+}
+
+// isEarlierPart reports whether a of two unmarked engines can only be the prefill.
+func (t *tree) isEarlierPart(a, b int) bool {
+	if one, other := t.isOneToken(a), t.isOneToken(b); one != other {
+		return one
+	}
+	return t.nodes[a].span.StartTimestamp() < t.nodes[b].span.StartTimestamp()
+}
+
+// isOneToken reports whether an engine generated one token at most, and was not asked for more.
+func (t *tree) isOneToken(i int) bool {
+	own := t.nodes[i].span.Attributes()
+	tokens := firstMeasured(request{spans: []ptrace.Span{t.nodes[i].span}}, []string{names.GenAIOutputTokens, numbers.TokenCount.Attribute()})
+	asked, limited := attributes.Plausible(own, "gen_ai.request.max_tokens")
+	return tokens.Known && tokens.Value <= 1 && !(limited && asked > 1)
+}
+
+// samePrompt reports whether both engines report the same number of input tokens, or that of the decode has the token of the
+// prefill besides.
+func (t *tree) samePrompt(h handover) bool {
+	a, knownA := attributes.Plausible(t.nodes[h.prefill].span.Attributes(), names.GenAIInputTokens)
+	b, knownB := attributes.Plausible(t.nodes[h.decode].span.Attributes(), names.GenAIInputTokens)
+	return knownA && knownB && (a == b || a+1 == b)
+}
+
+func (t *tree) modelsDiffer(a, b int) bool {
+	modelA, _ := t.model(a)
+	modelB, _ := t.model(b)
+	return modelA != "" && modelB != "" && modelA != modelB
+}
