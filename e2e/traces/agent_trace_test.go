@@ -171,6 +171,12 @@ func requireTraceMetrics(t *testing.T, c *collector.Collector) {
 
 func postTrace(t *testing.T, s sent) {
 	t.Helper()
+	collector.PostSpans(t, collector.Getenv(t, "OTLP_HTTP_ENDPOINT"), "application/json", asJSON(t, s))
+}
+
+// asJSON returns a span as a service exports it.
+func asJSON(t *testing.T, s sent) []byte {
+	t.Helper()
 	var attributes []any
 	for key, v := range s.attributes {
 		value := map[string]any{"doubleValue": v}
@@ -203,7 +209,7 @@ func postTrace(t *testing.T, s sent) {
 		}}}},
 	}}})
 	require.NoError(t, err)
-	collector.PostSpans(t, collector.Getenv(t, "OTLP_HTTP_ENDPOINT"), "application/json", body)
+	return body
 }
 
 // requireNumber compares an attribute. A nil want means an absent attribute.
