@@ -5,7 +5,6 @@ package tokenlatencyprocessor
 
 import (
 	"encoding/hex"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -75,6 +74,7 @@ func (t *tree) handOver(h handover, counts *tally) {
 		addClockAnomaly(own, counts)
 		decode.before = 0
 		removeMeasure(own, numbers.TimeToFirstToken)
+		removeMeasure(own, numbers.TimeToFirstOutputToken)
 		attributes.List(own, names.Unmeasured).AppendEmpty().SetStr(names.UnmeasuredEntry(numbers.TimeToFirstToken.Name(), latency.Implausible.String()))
 	}
 	for _, id := range [...]numbers.ID{numbers.QueueDuration, numbers.PrefillDuration, numbers.PrefillTokenRate, numbers.CachedInputShare} {
@@ -118,7 +118,7 @@ func (t *tree) transfer(h handover) transferred {
 		after := signedSeconds(decode.span.StartTimestamp(), prefill.span.StartTimestamp())
 		computed := t.prefilled(h.prefill)
 		wait := latency.ToNanosecond(after + firstToken.Value - computed.Value)
-		limit, limited := t.callerDuration(h.decode)
+		limit, limited := t.callerDuration(h)
 		switch {
 		case computed.Known && wait < 0:
 			took.rejected = latency.Negative
@@ -147,11 +147,14 @@ func (t *tree) prefilled(i int) latency.Measure {
 	return attributes.Measured(own, numbers.TimeToFirstToken.Attribute())
 }
 
-// callerDuration returns the duration of the outermost call above an engine.
-func (t *tree) callerDuration(i int) (duration float64, known bool) {
-	caller := t.leader(i)
+// callerDuration returns the duration of the outermost call above both engines.
+func (t *tree) callerDuration(h handover) (duration float64, known bool) {
+	caller := t.leader(h.decode)
+	if caller == h.decode || caller != t.leader(h.prefill) {
+		return 0, false
+	}
 	m := attributes.Measured(t.nodes[caller].span.Attributes(), numbers.RequestDuration.Attribute())
-	return m.Value, m.Known && caller != i
+	return m.Value, m.Known
 }
 
 // delay adds the time that a request took before its span began.
@@ -242,6 +245,8 @@ const (
 	decodeRole
 )
 
+var roles = map[string]role{"prefill": prefillRole, "decode": decodeRole}
+
 // shared identifies a request that two engines may have worked on.
 type shared struct {
 	span spanKey // of the proxy or the call above both; of SGLang only the trace
@@ -288,11 +293,11 @@ func (t *tree) linkedPrefill(i int) (peer int, ok bool) {
 	if t.ofSpan(i, names.Source) != names.SourceDynamo {
 		return noNode, false
 	}
-	var id pcommon.SpanID
-	if _, err := hex.Decode(id[:], []byte(fmt.Sprintf("%.16s", t.ofSpan(i, "prefill_span_id")))); err != nil {
+	id, err := hex.DecodeString(t.ofSpan(i, "prefill_span_id"))
+	if err != nil || len(id) != len(pcommon.SpanID{}) {
 		return noNode, false
 	}
-	peer, ok = t.index[spanKey{t.nodes[i].span.TraceID(), id}]
+	peer, ok = t.index[spanKey{t.nodes[i].span.TraceID(), pcommon.SpanID(id)}]
 	ok = ok && peer != i && t.nodes[peer].call && t.nodes[peer].vantage == timeline.VantageEngine && t.outermostEngine(peer) == peer
 	return peer, ok
 }
@@ -340,7 +345,7 @@ func (t *tree) proxy(i int) (proxy int, of role) {
 		}
 		proxy = i
 		if of == unknownRole {
-			of = map[string]role{"prefill": prefillRole, "decode": decodeRole}[strings.TrimPrefix(t.nodes[i].span.Name(), prefix)]
+			of = roles[strings.TrimPrefix(t.nodes[i].span.Name(), prefix)]
 		}
 	}
 	return proxy, of
@@ -361,11 +366,8 @@ func (t *tree) roleOf(i int) role {
 			return prefillRole
 		}
 	}
-	switch mark {
-	case "prefill":
-		return prefillRole
-	case "decode":
-		return decodeRole
+	if marked := roles[mark]; marked != unknownRole {
+		return marked
 	}
 	_, of := t.proxy(i)
 	return of

@@ -23,7 +23,7 @@ import (
 
 // prefillEngine returns vLLM's span of a prefill, from 10 to 260 ms: queue 40 ms, prefill 190 ms, so until 240 ms.
 func prefillEngine(changes map[string]any) placed {
-	return vllmSpan(3, 2, 10, 260, map[string]any{
+	return vllmSpan(3, 10, 260, map[string]any{
 		"gen_ai.latency.time_to_first_token": 0.24, "gen_ai.latency.time_in_queue": 0.04, "gen_ai.latency.time_in_model_prefill": 0.19,
 		"gen_ai.latency.time_in_model_decode": 0.0, "gen_ai.usage.prompt_tokens": 100, "gen_ai.usage.completion_tokens": 1, "gen_ai.request.max_tokens": 1,
 	}, changes)
@@ -31,16 +31,16 @@ func prefillEngine(changes map[string]any) placed {
 
 // decodeEngine returns vLLM's span of a decode, from 280 to 1980 ms: first token at 460 ms.
 func decodeEngine(changes map[string]any) placed {
-	return vllmSpan(4, 2, 280, 1980, map[string]any{
+	return vllmSpan(4, 280, 1980, map[string]any{
 		"gen_ai.latency.time_to_first_token": 0.18, "gen_ai.latency.time_in_queue": 0.1, "gen_ai.latency.time_in_model_prefill": 0.05,
 		"gen_ai.latency.time_in_model_decode": 1.5, "gen_ai.usage.prompt_tokens": 100, "gen_ai.usage.completion_tokens": 16, "gen_ai.request.max_tokens": 512,
 	}, changes)
 }
 
-func vllmSpan(id, parent byte, start, end int64, attributes, changes map[string]any) placed {
+func vllmSpan(id byte, start, end int64, attributes, changes map[string]any) placed {
 	attributes["gen_ai.latency.e2e"] = float64(end-start) / 1e3
 	maps.Copy(attributes, changes)
-	return placed{id, parent, "llm_request", start, end, attributes}
+	return placed{id, 2, "llm_request", start, end, attributes}
 }
 
 func at(s placed, start, end int64) placed { s.start, s.end = start, end; return s }
@@ -143,7 +143,7 @@ func TestHandover_OtherEnginesStayApart(t *testing.T) {
 		"the first one was asked for more":                 {spans: []placed{client, proxy, prefillEngine(map[string]any{"gen_ai.request.max_tokens": 512}), decodeEngine(nil)}},
 		"the first one reports no tokens":                  {spans: []placed{client, proxy, engineSpan(3, 2, 10, 260, nil), decodeEngine(nil)}},
 		"another model":                                    {spans: []placed{client, proxy, withModel(prefillEngine(nil), "a"), withModel(decodeEngine(nil), "b")}},
-		"a retry in between":                               {spans: []placed{client, proxy, prefillEngine(nil), decodeEngine(nil), vllmSpan(5, 2, 300, 400, map[string]any{}, nil)}},
+		"a retry in between":                               {spans: []placed{client, proxy, prefillEngine(nil), decodeEngine(nil), vllmSpan(5, 300, 400, map[string]any{}, nil)}},
 		"at the same time on one clock":                    {spans: []placed{client, proxy, prefillEngine(nil), at(decodeEngine(nil), 20, 1720)}, hosts: map[byte]string{3: "a", 4: "a"}},
 		"two tokens at the same time":                      {spans: []placed{client, proxy, prefillEngine(nil), at(decodeEngine(map[string]any{"gen_ai.usage.completion_tokens": 1, "gen_ai.request.max_tokens": 1}), 20, 1720)}},
 		"an engine of another kind":                        {spans: []placed{client, proxy, prefillEngine(nil), {4, 2, " Req abcd1234", 280, 1980, decodeEngine(nil).attributes}}},
@@ -206,7 +206,7 @@ func TestHandover_ClocksThatContradictEachOther(t *testing.T) {
 }
 
 func sglangSpan(id byte, role, room string, start, end int64) placed {
-	s := vllmSpan(id, 2, start, end, map[string]any{"bootstrap_room": room, "rid": "abcd1234ef", "gen_ai.usage.prompt_tokens": 100}, nil)
+	s := vllmSpan(id, start, end, map[string]any{"bootstrap_room": room, "rid": "abcd1234ef", "gen_ai.usage.prompt_tokens": 100}, nil)
 	s.name = role + " Req abcd1234"
 	return s
 }
@@ -251,7 +251,15 @@ func TestHandover_ByMarksOfTheEngines(t *testing.T) {
 		"Dynamo": {dynamo, map[string]float64{
 			"tokenpulse.time_to_first_token": 0.45, "tokenpulse.prefill.duration": 0.24, "tokenpulse.transfer.duration": 0.21, "tokenpulse.decode.duration": 1.52,
 		}},
-		"llm-d":                                {llmD, whole},
+		"llm-d": {llmD, whole},
+		"llm-d, a prefill longer than the proxy's call of the decode": { // first token at 5210 ms, prefill until 4990 ms
+			[]placed{
+				stage(2, 0, "forward_request", 5, 6990), stage(5, 2, "prefill", 8, 5012),
+				below(at(prefillEngine(map[string]any{"gen_ai.latency.time_to_first_token": 4.99, "gen_ai.latency.time_in_model_prefill": 4.94, "gen_ai.latency.e2e": 5.0}), 10, 5010), 5),
+				{7, 5, "decode", 5020, 6735, llmD[5].attributes}, below(at(decodeEngine(nil), 5030, 6730), 7),
+			},
+			map[string]float64{"tokenpulse.time_to_first_token": 5.2, "tokenpulse.prefill.duration": 4.94, "tokenpulse.transfer.duration": 0.22, "tokenpulse.request.duration": 6.72},
+		},
 		"llm-d, the decode first in the batch": {append([]placed{llmD[7]}, llmD[:7]...), whole},
 		"vLLM, and the span of the transfer": {
 			[]placed{halfSecondClient(), plainSpan(2, 1, 5, 1990), prefillEngine(nil), decodeEngine(nil), {5, 4, "vllm_async_kv_transfer", 290, 380, nil}},
