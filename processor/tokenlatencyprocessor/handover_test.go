@@ -4,7 +4,9 @@
 package tokenlatencyprocessor
 
 import (
+	"encoding/hex"
 	"maps"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -256,7 +258,8 @@ func TestHandover_ByMarksOfTheEngines(t *testing.T) {
 			[]placed{
 				stage(2, 0, "forward_request", 5, 6990), stage(5, 2, "prefill", 8, 5012),
 				below(at(prefillEngine(map[string]any{"gen_ai.latency.time_to_first_token": 4.99, "gen_ai.latency.time_in_model_prefill": 4.94, "gen_ai.latency.e2e": 5.0}), 10, 5010), 5),
-				{7, 5, "decode", 5020, 6735, llmD[5].attributes}, below(at(decodeEngine(nil), 5030, 6730), 7),
+				{7, 5, "decode", 5020, 6735, llmD[5].attributes},
+				below(at(decodeEngine(nil), 5030, 6730), 7),
 			},
 			map[string]float64{"tokenpulse.time_to_first_token": 5.2, "tokenpulse.prefill.duration": 4.94, "tokenpulse.transfer.duration": 0.22, "tokenpulse.request.duration": 6.72},
 		},
@@ -337,4 +340,40 @@ func TestHandover_EnginesBelowThePrefillDoNotCount(t *testing.T) {
 	require.Equal(t, "0400000000000000", repeatedOf(spans[5]))
 	require.Empty(t, repeatedOf(spans[6]))
 	requireNumbers(t, whole, spans[4])
+}
+
+// Whatever spans a trace has, a span that is marked points to one that counts, and no first token is after the end.
+func TestHandover_OfAnyTraceEachMarkPointsToOneThatCounts(t *testing.T) {
+	random, pairs := rand.New(rand.NewPCG(1, 2)), 0
+	of := func(values ...any) any { return values[random.IntN(len(values))] }
+	for n := range 3000 {
+		var spans []placed
+		for id := byte(1); id <= byte(2+random.IntN(7)); id++ {
+			start := int64(random.IntN(500))
+			s := placed{id, byte(random.IntN(int(id) + 2)), of("llm_request", "engine.generate", "engine.generate", "engine.generate", "engine.generate", "prefill Req a", "decode Req a", "prefill", "decode", "chat m", "vllm_async_kv_transfer").(string), start, start + int64(random.IntN(2000)), map[string]any{}}
+			for name, v := range map[string]any{
+				"gen_ai.latency.time_to_first_token": of(0.1, 0.3, 5.0), "gen_ai.latency.time_in_model_prefill": of(0.05, 0.2), "gen_ai.usage.prompt_tokens": of(7, 8),
+				"gen_ai.usage.completion_tokens": of(1, 1, 9), "bootstrap_room": of("0x1", "0x2"), "llm_d.pd_proxy.connector": "nixlv2", "disagg_role": of("prefill", "decode"),
+				"prefill_span_id": of("0100000000000000", "0200000000000000", "0300000000000000", "x"), "ttft_ms": "50.00", names.GenAIOperationName: "chat",
+			} {
+				if random.IntN(3) > 0 && (name != names.GenAIOperationName || s.name == "chat m") {
+					s.attributes[name] = v
+				}
+			}
+			spans = append(spans, s)
+		}
+		byID := processTrace(t, joiningWithPhases(), traceOf(t, spans...))
+		for _, span := range byID {
+			first, whole := attributes.Measured(span.Attributes(), "tokenpulse.time_to_first_token"), attributes.Measured(span.Attributes(), "tokenpulse.request.duration")
+			require.LessOrEqual(t, first.Value, whole.Value+1e-9, "trace %d", n)
+			if repeated := repeatedOf(span); repeated != "" {
+				id, err := hex.DecodeString(repeated)
+				require.NoError(t, err)
+				require.True(t, attributes.IsAnnotated(byID[id[0]]))
+				require.Empty(t, repeatedOf(byID[id[0]]), "trace %d", n)
+				pairs++
+			}
+		}
+	}
+	require.Greater(t, pairs, 50)
 }
