@@ -72,7 +72,7 @@ func TestConfig_RejectsInvalidKeys(t *testing.T) {
 		"temporality_unknown":      "`temporality` is \"delta_only\"; choose cumulative or delta",
 		"objective_too_high":       "`objectives::0::objective` is 95",
 		"unknown_key":              "max_serise",
-		"metric_unknown":           "`metrics` has the unknown metric \"tokenpulse.ttft\"; valid names: tokenpulse.engine.silence,",
+		"metric_unknown":           "`metrics` has the unknown metric \"tokenpulse.ttft\"; valid names: tokenpulse.audio.real_time_factor, tokenpulse.",
 		"metric_of_the_exporter":   "only the token_sli exporter has percentile gauges",
 		"event_attribute_text":     "`event_attributes` has \"gen_ai.input.messages\", which may hold text of prompts",
 		"event_attribute_ours":     "`event_attributes` has \"tokenpulse.slo.breached\", but events have the attributes of tokenpulse already",

@@ -40,6 +40,8 @@ func typicalSpan(random *rand.Rand, model string) map[string]any {
 		"tokenpulse.token_count":                tokensPerRequest,
 		"tokenpulse.tokens_per_chunk.sketch":    nil,
 		"tokenpulse.tokens_per_chunk.max":       nil,
+		"tokenpulse.time_to_first_audio":        nil, // text only
+		"tokenpulse.audio.real_time_factor":     nil,
 		"tokenpulse.time_per_token.from_0":      nil,
 		"tokenpulse.time_per_token.from_10":     nil,
 		"tokenpulse.time_per_token.from_100":    nil,
@@ -47,6 +49,8 @@ func typicalSpan(random *rand.Rand, model string) map[string]any {
 		"tokenpulse.slo.met":                    nil, // no SLO by default
 		"tokenpulse.slo.breached":               nil,
 		"tokenpulse.slo.not_eligible":           nil,
+
+		"tokenpulse.inter_audio_chunk_latency.sketch": nil,
 	})
 	for _, key := range []string{"p50", "p95", "p99"} { // written by the processor, ignored here
 		attributes["tokenpulse.inter_token_latency."+key] = 0.02

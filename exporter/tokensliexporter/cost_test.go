@@ -20,8 +20,8 @@ const (
 
 func TestScrape_DefaultsAreAffordable(t *testing.T) {
 	h := start(t, nil)
-	span := func(model string) map[string]any { // of one engine
-		return with(map[string]any{"gen_ai.request.model": model, "tokenpulse.network.duration": 0.01, "tokenpulse.transfer.duration": nil, "tokenpulse.slo.not_eligible": nil, "tokenpulse.slo.breached": nil})
+	span := func(model string) map[string]any { // of one engine, text only
+		return with(map[string]any{"gen_ai.request.model": model, "tokenpulse.network.duration": 0.01, "tokenpulse.transfer.duration": nil, "tokenpulse.time_to_first_audio": nil, "tokenpulse.slo.not_eligible": nil, "tokenpulse.slo.breached": nil})
 	}
 	cost := func() (lines, samples int) {
 		body, _ := h.scrape(t, text)

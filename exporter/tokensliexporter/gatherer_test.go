@@ -38,6 +38,9 @@ func TestScrape_HasEveryMetricAndLabel(t *testing.T) {
 		"tokenpulse_prefill_token_rate_per_second":      90,
 		"tokenpulse_trace_time_to_answer_seconds":       3,
 		"tokenpulse_tokens_per_chunk":                   75,
+		"tokenpulse_time_to_first_audio_seconds":        0.35,
+		"tokenpulse_audio_real_time_factor":             1.5,
+		"tokenpulse_inter_audio_chunk_latency_seconds":  0.31,
 	}
 	counters := map[string]float64{
 		"tokenpulse_requests_total outcome=success":     1,
@@ -114,6 +117,9 @@ func percentileOf(histogram string) string {
 		if name, found := strings.CutSuffix(histogram, unit); found {
 			return name + "_percentile" + unit
 		}
+	}
+	if strings.HasSuffix(histogram, "_factor") {
+		return histogram + "_percentile_ratio" // a gauge with the unit 1
 	}
 	return histogram + "_percentile"
 }
@@ -210,6 +216,7 @@ func TestScrape_DefaultMetrics(t *testing.T) {
 		"tokenpulse_requests_total", "tokenpulse_slo_requests_total",
 		"tokenpulse_stall_duration_seconds_total", "tokenpulse_stalls_total",
 		"tokenpulse_time_per_output_token_percentile_seconds", "tokenpulse_time_per_output_token_seconds",
+		"tokenpulse_time_to_first_audio_seconds",
 		"tokenpulse_time_to_first_token_percentile_seconds", "tokenpulse_time_to_first_token_seconds",
 		"tokenpulse_tokens_total", "tokenpulse_trace_time_to_answer_seconds",
 	}, got)

@@ -252,6 +252,8 @@ func everything() map[string]any {
 		"tokenpulse.inter_chunk_latency.max":     0.75,
 		"tokenpulse.inter_chunk_latency.sketch":  encoded(0.04, 0.75),
 		"tokenpulse.tokens_per_chunk.sketch":     encoded(1, 4, 70),
+		"tokenpulse.time_to_first_audio":         0.35,
+		"tokenpulse.audio.real_time_factor":      1.5,
 		"tokenpulse.stall.count":                 1,
 		"tokenpulse.stall.duration":              0.75,
 		"tokenpulse.speculative.accepted_tokens": 9,
@@ -267,6 +269,8 @@ func everything() map[string]any {
 		"gen_ai.usage.reasoning.output_tokens":   16,
 		"gen_ai.usage.cache_read.input_tokens":   64,
 		"gen_ai.usage.cache_write.input_tokens":  32,
+
+		"tokenpulse.inter_audio_chunk_latency.sketch": encoded(0.06, 0.25),
 	}
 }
 

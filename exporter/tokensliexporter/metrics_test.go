@@ -37,7 +37,7 @@ func newProducer(t testing.TB, change func(*publish.Config)) *producer {
 	config := publish.NewDefaultConfig()
 	config.Shared.Metrics = map[string]keeper.Metric{}
 	for _, off := range []string{
-		"tokenpulse.time_to_first_output_token", "tokenpulse.inter_chunk_latency", "tokenpulse.output_token_rate", "tokenpulse.request_token_rate",
+		"tokenpulse.time_to_first_output_token", "tokenpulse.inter_audio_chunk_latency", "tokenpulse.audio.real_time_factor", "tokenpulse.inter_chunk_latency", "tokenpulse.output_token_rate", "tokenpulse.request_token_rate",
 		"tokenpulse.prefill_token_rate", "tokenpulse.tokens_per_chunk", "tokenpulse.time_per_token",
 		"tokenpulse.speculative.accepted_tokens", "tokenpulse.speculative.draft_tokens",
 	} {
@@ -118,13 +118,18 @@ func manySpans(random *rand.Rand, n int) ptrace.Traces {
 			"tokenpulse.inter_chunk_latency.sketch": gaps,
 			"tokenpulse.inter_chunk_latency.max":    4.0,
 			"tokenpulse.prefill.duration":           v(),
-			"tokenpulse.time_per_token.from_10":     v(),
-			"tokenpulse.network.duration":           v(),
-			"tokenpulse.transfer.duration":          v(),
-			"tokenpulse.stall.duration":             v(),
-			"gen_ai.usage.output_tokens":            random.IntN(100),
-			"tokenpulse.slo.met":                    []any{"a"},
-			"tokenpulse.slo.breached":               []any{fmt.Sprint("b-", random.IntN(2))},
+			"tokenpulse.time_to_first_audio":        v(),
+			"tokenpulse.audio.real_time_factor":     v(),
+
+			"tokenpulse.inter_audio_chunk_latency.sketch": gaps,
+			"tokenpulse.inter_audio_chunk_latency.max":    4.0,
+			"tokenpulse.time_per_token.from_10":           v(),
+			"tokenpulse.network.duration":                 v(),
+			"tokenpulse.transfer.duration":                v(),
+			"tokenpulse.stall.duration":                   v(),
+			"gen_ai.usage.output_tokens":                  random.IntN(100),
+			"tokenpulse.slo.met":                          []any{"a"},
+			"tokenpulse.slo.breached":                     []any{fmt.Sprint("b-", random.IntN(2))},
 		}))
 	}
 	return batch(spans...)

@@ -104,6 +104,7 @@ func (a *Annotator) Write(attributes pcommon.Map, observed *source.Observation, 
 	a.putSketch(attributes, numbers.InterTokenLatency, derived.TokenGaps)
 	a.putSketch(attributes, numbers.InterChunkLatency, derived.ChunkGaps)
 	a.putSketch(attributes, numbers.TokensPerChunk, derived.ChunkTokens)
+	a.putSketch(attributes, numbers.InterAudioLatency, derived.AudioGaps)
 	if estimated {
 		putEstimated(attributes, derived)
 	}

@@ -55,7 +55,7 @@ func TestConfig_EverySetting(t *testing.T) {
 	require.Equal(t, latency.Options{
 		StallThreshold: time.Second, Denominator: latency.AfterFirstChunk,
 		Fluidity: latency.Deadlines{FirstToken: 2 * time.Second, NextToken: 50 * time.Millisecond},
-		Omitted:  [numbers.Count]bool{numbers.InterTokenLatency: true, numbers.InterChunkLatency: true, numbers.TokensPerChunk: true},
+		Omitted:  [numbers.Count]bool{numbers.InterTokenLatency: true, numbers.InterChunkLatency: true, numbers.TokensPerChunk: true, numbers.InterAudioLatency: true},
 	}, cfg.Options())
 }
 

@@ -18,6 +18,7 @@ var inputs = map[string]uint64{
 	names.Vantage: 1 << 0, names.Timeline: 1 << 1, names.Outcome: 1 << 2, numbers.QueueDuration.Attribute(): 1 << 3,
 	names.ChunksDropped: 1 << 4, names.Frames: 1 << 6, names.Cut: 1 << 7,
 	names.ChunkOffsets: 1 << 15, names.ChunkTokens: 1 << 16, names.ChunkChannels: 1 << 17,
+	names.Interrupted: 1 << 20, numbers.AudioDuration.Attribute(): 1 << 21,
 }
 
 // tapInputs holds further inputs of spans of token_tap, and attributes that stay on them unchanged.

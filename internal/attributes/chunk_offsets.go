@@ -55,10 +55,10 @@ func ReadChunkOffsets(attributes pcommon.Map, chunks *timeline.Timeline) error {
 		}
 		if channels.Len() > 0 {
 			if channel, ok = timeline.ParseChannel(channels.At(i).Str()); !ok {
-				return fmt.Errorf("%s[%d] must be content, reasoning or tool_call", names.ChunkChannels, i)
+				return fmt.Errorf("%s[%d] must be content, reasoning, tool_call or audio", names.ChunkChannels, i)
 			}
 		}
-		if n > 0 {
+		if n > 0 || channel == timeline.Audio {
 			chunks.Append(int64(offset), uint32(n), channel)
 		}
 		last = offset

@@ -77,7 +77,7 @@ func stream(random *rand.Rand) (span ptrace.Span, resource pcommon.Map, observed
 		if random.IntN(8) == 0 { // what follows is further on in the answer
 			tokens = []uint32{10, 100, 1000}[random.IntN(3)]
 		}
-		line.Append(max(at, 0), tokens, timeline.Channel(random.IntN(3)))
+		line.Append(max(at, 0), tokens, timeline.Channel(random.IntN(4)))
 	}
 	observed.Request.Duration = time.Duration(at-int64(time.Hour)) + time.Duration(random.Int64N(int64(50*time.Millisecond)))
 	observed.Request.Outcome = []string{"", "success", "error", "cancelled", "incomplete"}[random.IntN(5)]
@@ -114,12 +114,14 @@ func stream(random *rand.Rand) (span ptrace.Span, resource pcommon.Map, observed
 // derivedRequest is a request without its span, apart from conditions.
 type derivedRequest struct {
 	derived              *latency.Latency
-	cut                  bool
+	cut, interrupted     bool
 	attributes, resource pcommon.Map
 }
 
 func (r *derivedRequest) Outcome() string { return r.derived.Outcome }
 func (r *derivedRequest) Cut() bool       { return r.cut }
+
+func (r *derivedRequest) Interrupted() bool { return r.interrupted }
 func (r *derivedRequest) Mistaken() bool {
 	return slo.IsClientMistake(r.derived.Outcome, attributes.Status(r.attributes))
 }
@@ -150,9 +152,12 @@ func TestBound_VerdictsEqualThoseOfTheSpan(t *testing.T) {
 		require.NoError(t, err)
 		derived.Report(numbers.OutputTokens, observed.Request.OutputTokens) // as token_stream does
 		annotator.Annotate(span.Attributes(), observed, &derived)
-		request := derivedRequest{&derived, random.IntN(10) == 0, span.Attributes(), resource}
+		request := derivedRequest{&derived, random.IntN(10) == 0, random.IntN(10) == 0, span.Attributes(), resource}
 		if request.cut {
 			span.Attributes().PutStr(names.Cut, names.CutCollector)
+		}
+		if request.interrupted {
+			span.Attributes().PutBool(names.Interrupted, true)
 		}
 		verdicts := bound.Judge(nil, &request)
 		judge.NewSpanJudge(rules).Judge(span, resource)

@@ -22,6 +22,8 @@ type Subject interface {
 	Number(id numbers.ID) latency.Measure
 	// Cut means that the Collector itself ended the stream, so that no SLO is eligible.
 	Cut() bool
+	// Interrupted means that the user interrupted the answer, so that no SLO counts it as bad.
+	Interrupted() bool
 	// Attribute returns an attribute of the annotated span, or else of its resource. It is called only
 	// for conditions, and attributes with thresholds, that Bind did not have.
 	Attribute(name string) (v pcommon.Value, ok bool)

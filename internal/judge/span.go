@@ -22,6 +22,7 @@ type annotatedSpan struct {
 	attributes, resource    pcommon.Map
 	outcome                 string
 	cut, repeated, rolledUp bool
+	interrupted             bool
 	judged                  bool // whether it has verdicts of an earlier processor
 }
 
@@ -36,6 +37,8 @@ func (s *annotatedSpan) read() {
 			s.outcome = v.Str()
 		case names.Cut:
 			s.cut = v.Str() == names.CutCollector
+		case names.Interrupted:
+			s.interrupted = v.Bool()
 		case names.Repeated:
 			s.repeated = true
 		case names.TraceCalls:
@@ -48,6 +51,8 @@ func (s *annotatedSpan) read() {
 
 func (s *annotatedSpan) Outcome() string { return s.outcome }
 func (s *annotatedSpan) Cut() bool       { return s.cut }
+
+func (s *annotatedSpan) Interrupted() bool { return s.interrupted }
 
 func (s *annotatedSpan) Mistaken() bool {
 	return s.outcome == names.OutcomeError && slo.IsClientMistake(s.outcome, attributes.Status(s.attributes))

@@ -18,6 +18,7 @@ import (
 type Analyzer struct {
 	options  Options
 	arrivals arrivals
+	audio    audio
 }
 
 // longestRequest is the largest value of a sketch, 34 years. A longer span has a
@@ -40,12 +41,14 @@ func (a *Analyzer) AnalyzeInto(latency *Latency, request *Observed, walk timelin
 	a.arrivals.reset(&a.options)
 	*latency = Latency{}
 	limit := min(request.Duration, longestRequest)
-	if err := a.arrivals.read(walk, limit, a.options.StallThreshold, latency); err != nil {
+	tokens, audio := walk.Split()
+	if err := a.arrivals.read(tokens, limit, a.options.StallThreshold, latency); err != nil {
 		*latency = Latency{}
 		return err
 	}
-	d := derivation{request: request, limit: limit, arrivals: &a.arrivals, options: &a.options, latency: latency}
+	a.audio.read(audio, limit, latency)
+	d := derivation{request: request, limit: limit, arrivals: &a.arrivals, audio: &a.audio, options: &a.options, latency: latency}
 	d.derive()
-	latency.finish(&a.options.Omitted, &a.arrivals)
+	latency.finish(&a.options.Omitted, &a.arrivals, &a.audio)
 	return nil
 }

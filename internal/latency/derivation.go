@@ -19,6 +19,7 @@ type derivation struct {
 	request  *Observed
 	limit    time.Duration // upper bound of every duration
 	arrivals *arrivals
+	audio    *audio
 	options  *Options
 	latency  *Latency
 	// decodeTime is the decode duration from the first token to the last, as observed. It is unknown
@@ -30,6 +31,7 @@ type derivation struct {
 
 func (d *derivation) derive() {
 	d.includeReasoning()
+	d.leaveOutAudio()
 	first := d.firstToken()
 	d.setOutcome(first.Known || d.arrivals.chunks > 0 || d.dropped() > 0)
 	if !d.request.StartUnknown {
@@ -46,6 +48,7 @@ func (d *derivation) derive() {
 	d.rates()
 	d.gaps()
 	d.tokensPerChunk()
+	d.spoken()
 	d.timePerToken()
 	d.stalls()
 	d.explainAbsences(first)
@@ -356,11 +359,11 @@ func (d *derivation) gaps() {
 }
 
 // stalls sets the gaps longer than the threshold. The wait from the last token to the end
-// is one, too, if the client gave up during it. Other requests end for reasons such as an
+// is one, too, if the client gave up during it. A user who interrupts did not give up. Other requests end for reasons such as an
 // idle timeout, which say nothing about the pace of the tokens.
 func (d *derivation) stalls() {
 	count, total := d.arrivals.stalls, d.arrivals.stallTime
-	if last, known := d.lastToken(); known && d.latency.Outcome == names.OutcomeCancelled {
+	if last, known := d.lastToken(); known && d.latency.Outcome == names.OutcomeCancelled && !d.request.Interrupted {
 		if wait := d.request.Duration - last; wait > d.options.StallThreshold {
 			d.latency.StalledAtEnd = true
 			count, total = count+1, min(total, math.MaxInt64-wait)+wait

@@ -19,7 +19,7 @@ var durations = func() (all [numbers.Count]bool) {
 
 // finish brings the numbers into the form that attributes and series have: without those that are
 // omitted, durations in whole nanoseconds, and no zero of what is missing when 0.
-func (l *Latency) finish(omitted *[numbers.Count]bool, arrivals *arrivals) {
+func (l *Latency) finish(omitted *[numbers.Count]bool, arrivals *arrivals, audio *audio) {
 	gaps := &arrivals.gaps
 	if l.Count(numbers.StallCount) == 0 {
 		l.Measures[numbers.StallCount], l.Measures[numbers.StallDuration] = Measure{}, Measure{}
@@ -42,6 +42,9 @@ func (l *Latency) finish(omitted *[numbers.Count]bool, arrivals *arrivals) {
 	same := !gaps.bundled && !omitted[numbers.InterTokenLatency]
 	if chunks := gaps.betweenChunks(); !omitted[numbers.InterChunkLatency] && !same && chunks.Count() > 0 {
 		l.ChunkGaps = chunks
+	}
+	if !omitted[numbers.InterAudioLatency] && audio.gaps.Count() > 0 {
+		l.AudioGaps = &audio.gaps
 	}
 	if tokens := &arrivals.chunkTokens.tokens; tokens.Count() > 0 {
 		l.ChunkTokens = tokens

@@ -53,12 +53,17 @@ func (g *gaps) betweenChunks() *sketch.Sketch {
 }
 
 // summarize returns the statistics of one of the sketches.
-func (g *gaps) summarize(s *sketch.Sketch, estimated, percentiles bool) (d Distribution) {
+func (g *gaps) summarize(s *sketch.Sketch, estimated, percentiles bool) Distribution {
+	return summarize(s, g.total, estimated, percentiles)
+}
+
+// summarize returns the statistics of gaps. total is their sum in nanoseconds.
+func summarize(s *sketch.Sketch, total float64, estimated, percentiles bool) (d Distribution) {
 	if s.Count() == 0 {
 		return d
 	}
 	known := func(v float64) Measure { return Measure{v, true, estimated} }
-	d[Mean], d[Max] = known(g.total/(nanosPerSecond*float64(s.Count()))), known(s.Max())
+	d[Mean], d[Max] = known(total/(nanosPerSecond*float64(s.Count()))), known(s.Max())
 	if percentiles {
 		quantiles := [...]float64{0.50, 0.95, 0.99}
 		s.Quantiles(quantiles[:])

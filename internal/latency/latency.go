@@ -62,6 +62,8 @@ type Latency struct {
 	// after the first, in seconds. ChunkGaps is nil if TokenGaps has the same samples, and either is nil
 	// without samples. An Analyzer's are valid until it analyzes the next request.
 	TokenGaps, ChunkGaps *sketch.Sketch
+	// AudioGaps has one sample for each chunk of audio after the first, in seconds. It is nil without samples, and as long valid.
+	AudioGaps *sketch.Sketch
 	// ChunkTokens has the tokens of each chunk. It is nil if they are unknown, and as long valid.
 	ChunkTokens *sketch.Sketch
 	// StalledAtEnd means that the client cancelled the request during a stall: the wait

@@ -47,6 +47,10 @@ type Observed struct {
 	// InputTokens is the reported number of input tokens, and CachedInputTokens that of those which were
 	// read from a cache.
 	InputTokens, CachedInputTokens optional.Value[int64]
+	// AudioTokens is the reported number of output tokens that are audio. They are part of OutputTokens, and not of N.
+	AudioTokens optional.Value[int64]
+	// AudioDuration is the length of the audio in the answer.
+	AudioDuration optional.Value[time.Duration]
 	// AcceptedTokens and DraftTokens are the reported counts of speculative decoding.
 	AcceptedTokens, DraftTokens optional.Value[int64]
 	// FirstChunksDropped and LastChunksDropped count the chunks that a limit dropped
@@ -83,6 +87,8 @@ type Observed struct {
 	Reason outcome.Reason
 	// InEngine means that the observer is the engine, which cannot know who aborted a request.
 	InEngine bool
+	// Interrupted means that the user interrupted the answer, such as by speaking. The request is then cancelled.
+	Interrupted bool
 	// Tokenless means that the answer is complete though it may have no token: it holds output that is
 	// not text, or the request asked for none.
 	Tokenless bool

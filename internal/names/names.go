@@ -41,13 +41,14 @@ const (
 	Aggregated    = "tokenpulse.aggregated"
 	Repeated      = "tokenpulse.repeated"
 	Cold          = "tokenpulse.cold"
+	Interrupted   = "tokenpulse.interrupted"
 	Unparsed      = "tokenpulse.tap.unparsed"
 	Untimed       = "tokenpulse.tap.untimed"
 	Uncounted     = "tokenpulse.tap.uncounted"
 )
 
 // booleans are only written if they are true.
-var booleans = []string{Buffered, StalledAtEnd, StartUnseen, Frames, Aggregated, Uncounted, Cold}
+var booleans = []string{Buffered, StalledAtEnd, StartUnseen, Frames, Aggregated, Uncounted, Cold, Interrupted}
 
 // IsBoolean reports whether an attribute of a model call's span is a boolean of ours, which is false if it is missing.
 func IsBoolean(name string) bool { return slices.Contains(booleans, name) }

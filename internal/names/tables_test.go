@@ -120,6 +120,7 @@ var fullAttributes = numberRows(func(id numbers.ID) bool { return derived(id) &&
 // carriedAttributes documents the attributes that a span carries before token_latency.
 var carriedAttributes = []attribute{
 	{names.ChunksDropped, typeInt, "{chunk}", byReceivers, "Chunks missing at the end of the timeline: beyond `max_chunks_per_stream`, or after an event too long for token_tap. Missing when 0."},
+	{names.Interrupted, typeBool, "", byReceivers + ", " + bySenders, "True when the user interrupted the answer, such as by speaking: [audio](definitions.md#audio)."},
 	{names.StartUnseen, typeBool, "", byTap, "True when the request's start was not observed: the span starts at the first chunk."},
 	{names.Frames, typeBool, "", bySenders, "True when the chunks are frames, some of which may hold no token."},
 
@@ -131,7 +132,7 @@ var carriedAttributes = []attribute{
 
 	{names.ChunkOffsets, typeInts, "us", bySenders, "[Chunk arrivals](timeline-attributes.md): microseconds since the span's start. Removed with the next two unless `timeline: keep`."},
 	{names.ChunkTokens, typeInts, tokens, bySenders, "Tokens of each of these chunks. Missing when each has one."},
-	{names.ChunkChannels, typeStrings, "", bySenders, "Channel of each of these chunks: `content`, `reasoning` or `tool_call`. Missing when all are `content`."},
+	{names.ChunkChannels, typeStrings, "", bySenders, "Channel of each of these chunks: `content`, `reasoning`, `tool_call` or `audio`. Missing when all are `content`."},
 	{names.Timeline, typeBytes, "", byReceivers, "Chunk arrivals, encoded by `internal/timeline`. Removed unless `timeline: keep`."},
 }
 

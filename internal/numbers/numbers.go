@@ -16,7 +16,7 @@ import (
 type ID uint8
 
 // The numbers of docs/definitions.md. A request has each at most once, apart from InterTokenLatency,
-// InterChunkLatency and TokensPerChunk: of these it has a distribution, with one value per token or chunk.
+// InterChunkLatency, TokensPerChunk and InterAudioLatency: of these it has a distribution, with one value per token or chunk.
 //
 // Lists of numbers on spans have this order, as do the rows of docs/attributes.md. A new number goes to the end of its group: one
 // with a histogram before TimeToAnswer, a count of tokens that a service reports before InterTokenMean, any other before InputTokens.
@@ -38,10 +38,13 @@ const (
 	TimePerTokenFrom100
 	TimePerTokenFrom1000
 	TransferDuration
+	TimeToFirstAudio
+	RealTimeFactor
 	TimeToAnswer // of a trace
 	InterTokenLatency
 	InterChunkLatency
 	TokensPerChunk
+	InterAudioLatency
 
 	StallDuration
 	FluidityIndex
@@ -53,6 +56,8 @@ const (
 	CachedInputShare
 	SpeculativeAcceptedTokens
 	SpeculativeDraftTokens
+	AudioDuration
+	AudioChunkCount
 
 	InputTokens
 	OutputTokens
@@ -79,11 +84,16 @@ const (
 	InterChunkP95
 	InterChunkP99
 	InterChunkMax
+	InterAudioMean
+	InterAudioP50
+	InterAudioP95
+	InterAudioP99
+	InterAudioMax
 
 	Count // of numbers
 
 	// Distributions is the number of IDs that may have a histogram.
-	Distributions = TokensPerChunk + 1
+	Distributions = InterAudioLatency + 1
 	// Singles is the number of IDs that may have a histogram with one value per request.
 	Singles = InterTokenLatency
 )
@@ -184,7 +194,7 @@ var Histograms = func() (all []ID) {
 }()
 
 // GapPercentiles holds the percentiles of the gaps of a request.
-var GapPercentiles = [...]ID{InterTokenP50, InterTokenP95, InterTokenP99, InterChunkP50, InterChunkP95, InterChunkP99}
+var GapPercentiles = [...]ID{InterTokenP50, InterTokenP95, InterTokenP99, InterChunkP50, InterChunkP95, InterChunkP99, InterAudioP50, InterAudioP95, InterAudioP99}
 
 // Sums holds the numbers whose metric is a sum. Stored histories have them in this order, so append
 // new ones.

@@ -69,6 +69,16 @@ var Table = [Count]Number{
 		Attribute: "tokenpulse.transfer.duration", Unit: Seconds, Judged: true, Metric: phase, Phase: names.PhaseTransfer, Bounds: phaseBounds,
 		Meaning: "[Transfer](definitions.md#prefill-and-decode-on-two-engines) of the KV cache between two engines. Needs `join`, or an engine that reports it.",
 	},
+	TimeToFirstAudio: {
+		Attribute: "tokenpulse.time_to_first_audio", Unit: Seconds, Judged: true,
+		Metric: Metric{"tokenpulse.time_to_first_audio", Seconds, "Time from the request's start to its first chunk of audio."},
+		Bounds: firstTokenBounds,
+	},
+	RealTimeFactor: {
+		Attribute: "tokenpulse.audio.real_time_factor", Unit: Ratio, Instead: "inter_audio_chunk_latency.max",
+		Metric: Metric{"tokenpulse.audio.real_time_factor", Ratio, "Seconds of audio that arrived per second, from the first to the last chunk of audio. Under 1, playback has to wait."},
+		Bounds: realTimeBounds, Off: true,
+	},
 	TimeToAnswer: {
 		Attribute: "tokenpulse.trace.time_to_answer", Unit: Seconds, Judged: true,
 		Metric: Metric{"tokenpulse.trace.time_to_answer", Seconds, "Time from the start of a trace's root span to the first output token of its last request. Needs `roll_up`."},
@@ -91,6 +101,12 @@ var Table = [Count]Number{
 		Meaning: "Tokens of each chunk likewise, if they are known.",
 		Metric:  Metric{"tokenpulse.tokens_per_chunk", Tokens, "Tokens of each chunk: one value per chunk. Needs `detail: full` of token_latency."},
 		Bounds:  chunkBounds, Off: true,
+	},
+	InterAudioLatency: {
+		Attribute: "tokenpulse.inter_audio_chunk_latency.sketch",
+		Meaning:   "Times between chunks of audio likewise.",
+		Metric:    Metric{"tokenpulse.inter_audio_chunk_latency", Seconds, "Time between chunks of audio: one value per chunk."},
+		Bounds:    gapBounds, Off: true,
 	},
 
 	StallDuration: {
@@ -121,6 +137,14 @@ var Table = [Count]Number{
 	},
 	SpeculativeAcceptedTokens: ofSpeculation("accepted_tokens", "Draft tokens of speculative decoding that the model accepted"),
 	SpeculativeDraftTokens:    ofSpeculation("draft_tokens", "Draft tokens of speculative decoding"),
+	AudioDuration: {
+		Attribute: "tokenpulse.audio.duration", Unit: Seconds,
+		Meaning: "Seconds of audio in the answer. Missing unless the format says its length.",
+	},
+	AudioChunkCount: {
+		Attribute: "tokenpulse.audio.chunk.count", Unit: "{chunk}", Whole: true,
+		Meaning: "Chunks of audio. Missing without audio.",
+	},
 
 	InputTokens: {
 		Attribute: names.GenAIInputTokens, Unit: Tokens, Whole: true, Metric: tokens, Type: names.TokensInput,
@@ -162,6 +186,11 @@ var Table = [Count]Number{
 	InterChunkP95:  ofGaps("inter_chunk_latency.p95", true),
 	InterChunkP99:  ofGaps("inter_chunk_latency.p99", true),
 	InterChunkMax:  ofGaps("inter_chunk_latency.max", true),
+	InterAudioMean: ofGaps("inter_audio_chunk_latency.mean", true),
+	InterAudioP50:  ofGaps("inter_audio_chunk_latency.p50", true),
+	InterAudioP95:  ofGaps("inter_audio_chunk_latency.p95", true),
+	InterAudioP99:  ofGaps("inter_audio_chunk_latency.p99", true),
+	InterAudioMax:  ofGaps("inter_audio_chunk_latency.max", false),
 }
 
 // usage is the meaning of the attributes with reported tokens.
@@ -236,6 +265,8 @@ var (
 	rateBounds = []float64{1, 5, 10, 20, 30, 40, 50, 75, 100, 150, 200, 500, 1000, 5000}
 	// prefillRateBounds, too: from a laptop to several accelerators.
 	prefillRateBounds = []float64{10, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 20_000, 50_000, 100_000, 250_000, 1_000_000}
+	// realTimeBounds are close around 1, below which playback has to wait.
+	realTimeBounds = []float64{.25, .5, .75, .9, 1, 1.1, 1.25, 1.5, 2, 3, 5, 10, 20, 50}
 	// chunkBounds are in tokens: one by one, speculative decoding, providers that bundle, whole paragraphs.
 	chunkBounds = []float64{1, 2, 3, 4, 5, 6, 8, 10, 16, 32, 64, 128, 256, 1024}
 )

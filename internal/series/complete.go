@@ -100,7 +100,8 @@ func (r *Contribution) derive() {
 func (r *Contribution) generated() (tokens float64, known bool) {
 	m := &r.Latency.Measures
 	if output := m[numbers.OutputTokens]; output.Known {
-		return latency.WithReasoning(output.Value, m[numbers.ReasoningTokens].Value), true
+		all := latency.WithReasoning(output.Value, m[numbers.ReasoningTokens].Value)
+		return latency.WithoutAudio(all, m[numbers.AudioOutputTokens].Value), true
 	}
 	return m[numbers.ChunkCount].Value, m[numbers.ChunkCount].Known
 }
@@ -118,6 +119,9 @@ func (r *Contribution) distribute() {
 	}
 	chunks.Max = longest
 	r.Distribution(numbers.TokensPerChunk).Values = r.Latency.ChunkTokens
+	audio := r.Distribution(numbers.InterAudioLatency)
+	audio.Values = r.Latency.AudioGaps
+	audio.Max, _ = r.Value(numbers.InterAudioMax)
 }
 
 // Limits of a request's distributions. The processor rounds gaps to microseconds, and a bucket is
@@ -145,5 +149,6 @@ func (r *Contribution) limit() {
 	if r.Latency.Count(numbers.ClockAnomalies) > 0 {
 		r.Gaps.Sum = maxSpread * gapTolerance
 	}
+	r.AudioGaps = Limits{Largest: longest, Sum: r.Gaps.Sum, Count: maxTokens}
 	r.ChunkTokens = Limits{Largest: timeline.MaxTokensPerChunk, Sum: float64(most), Count: most}
 }

@@ -58,8 +58,9 @@ type Contribution struct {
 	Outcome Outcome
 	// Failure is the cause of a failed request.
 	Failure optional.Value[slo.Cause]
-	// Gaps are the limits of the gaps between tokens, or chunks, and ChunkTokens those of the tokens of chunks.
-	Gaps, ChunkTokens Limits
+	// Gaps are the limits of the gaps between tokens, or chunks, ChunkTokens those of the tokens of chunks, and AudioGaps those
+	// of the gaps between chunks of audio.
+	Gaps, ChunkTokens, AudioGaps Limits
 	// Rejected counts the values that were left out.
 	Rejected [Reasons]int64
 
@@ -177,10 +178,14 @@ func (d *Distribution) mergeInto(s *sketch.Sketch, limits *Limits, last *parsed)
 
 // limitsOf returns the limits of a distribution.
 func (r *Contribution) limitsOf(id numbers.ID) *Limits {
-	if id == numbers.TokensPerChunk {
+	switch id {
+	case numbers.TokensPerChunk:
 		return &r.ChunkTokens
+	case numbers.InterAudioLatency:
+		return &r.AudioGaps
+	default:
+		return &r.Gaps
 	}
-	return &r.Gaps
 }
 
 // Largest returns the largest value of a distribution, also before the request is recorded. It is 0 without values, and if

@@ -46,7 +46,7 @@ const Largest = sketch.MaxValue
 // Contributing are the numbers that series are made of: those with a histogram or a sum, and those that
 // check or replace them.
 var Contributing = func() []numbers.ID {
-	all := []numbers.ID{numbers.ChunkCount, numbers.TokenCount, numbers.ClockAnomalies, numbers.CachedInputShare, numbers.InterTokenMax, numbers.InterChunkMax}
+	all := []numbers.ID{numbers.ChunkCount, numbers.TokenCount, numbers.ClockAnomalies, numbers.CachedInputShare, numbers.InterTokenMax, numbers.InterChunkMax, numbers.InterAudioMax}
 	all = append(all, numbers.Usage...)
 	all = append(all, numbers.StallCount, numbers.StallDuration, numbers.SpeculativeAcceptedTokens, numbers.SpeculativeDraftTokens)
 	for _, id := range numbers.Histograms {

@@ -26,6 +26,10 @@ func TestSelection_Defaults(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{
+		"tokenpulse.audio.real_time_factor",
+		"tokenpulse.audio.real_time_factor.percentile",
+		"tokenpulse.inter_audio_chunk_latency",
+		"tokenpulse.inter_audio_chunk_latency.percentile",
 		"tokenpulse.inter_chunk_latency",
 		"tokenpulse.inter_chunk_latency.percentile",
 		"tokenpulse.output_token_rate",
@@ -39,6 +43,7 @@ func TestSelection_Defaults(t *testing.T) {
 		"tokenpulse.speculative.draft_tokens",
 		"tokenpulse.time_per_token",
 		"tokenpulse.time_per_token.percentile",
+		"tokenpulse.time_to_first_audio.percentile",
 		"tokenpulse.time_to_first_output_token",
 		"tokenpulse.time_to_first_output_token.percentile",
 		"tokenpulse.tokens_per_chunk",

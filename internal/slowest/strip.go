@@ -13,7 +13,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
-// Strip is the arrivals of the chunks of a request.
+// Strip is the arrivals of the chunks of a request that hold tokens.
 type Strip struct {
 	At       []time.Duration // since the start of the request
 	Tokens   []uint32
@@ -30,6 +30,7 @@ func (r *Entry) Strip(limit int) *Strip {
 	if err != nil {
 		return nil
 	}
+	walk, _ = walk.Split()
 	s := &Strip{}
 	for walk.Next() {
 		if len(s.At) == limit {

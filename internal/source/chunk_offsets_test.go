@@ -101,7 +101,7 @@ func TestChunkOffsets_Unreadable(t *testing.T) {
 		"negative tokens":            {map[string]any{names.ChunkTokens: []any{int64(1), int64(-1)}}, "tokenpulse.chunk.tokens[1] must be an integer from 0 to 1048576"},
 		"too many tokens":            {map[string]any{names.ChunkTokens: []any{int64(1 << 21), int64(1)}}, "tokenpulse.chunk.tokens[0] must be"},
 		"channels of another length": {map[string]any{names.ChunkChannels: []any{"content", "content", "content"}}, "tokenpulse.chunk.channels has 3 values"},
-		"a channel cut short":        {map[string]any{names.ChunkChannels: []any{"content", "reason"}}, "tokenpulse.chunk.channels[1] must be content, reasoning or tool_call"},
+		"a channel cut short":        {map[string]any{names.ChunkChannels: []any{"content", "reason"}}, "tokenpulse.chunk.channels[1] must be content, reasoning, tool_call or audio"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

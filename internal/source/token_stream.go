@@ -36,6 +36,12 @@ var tokenStream = reader{
 			o.Request.Frames = v.Bool()
 		case names.Uncounted:
 			o.Request.TokensAssumed = v.Bool()
+		case names.Interrupted:
+			o.Request.Interrupted = v.Bool()
+		case numbers.AudioDuration.Attribute():
+			o.Request.AudioDuration = durationIn(time.Second, v, &o.Unusable)
+		case numbers.AudioOutputTokens.Attribute():
+			o.Request.AudioTokens = integer(v, &o.Unusable)
 		}
 	},
 }
@@ -54,6 +60,8 @@ type TokenStream struct {
 	Reason      outcome.Reason
 	// ChunksDropped counts the chunks missing at the end of the timeline.
 	ChunksDropped int64
+	// Interrupted means that the user interrupted the answer.
+	Interrupted bool
 	// Cut means that the receiver ended the stream before it was over.
 	Cut      bool
 	Timeline *timeline.Timeline
@@ -87,6 +95,9 @@ func (s *TokenStream) WriteFlaws(attributes pcommon.Map) {
 	if s.Cut {
 		attributes.PutStr(names.Cut, names.CutCollector)
 	}
+	if s.Interrupted {
+		attributes.PutBool(names.Interrupted, true)
+	}
 	if s.ChunksDropped > 0 {
 		attributes.PutInt(names.ChunksDropped, s.ChunksDropped)
 	}
@@ -112,7 +123,7 @@ func (observer *Observer) ObserveTokenStream(s *TokenStream, attributes pcommon.
 	if queue := s.Queue(); queue.Known {
 		o.Request.Queue = durationOf(time.Second, queue.Value.Seconds(), &o.Unusable) // rounded as on the span
 	}
-	o.Request.LastChunksDropped, o.Request.StartUnknown = s.ChunksDropped, s.StartUnseen
+	o.Request.LastChunksDropped, o.Request.StartUnknown, o.Request.Interrupted = s.ChunksDropped, s.StartUnseen, s.Interrupted
 	return o
 }
 

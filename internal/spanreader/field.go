@@ -34,6 +34,7 @@ var fields = func() map[string]field {
 		numbers.InterTokenLatency.Attribute(): func(r *reader, v pcommon.Value) { r.sketch(numbers.InterTokenLatency, v) },
 		numbers.InterChunkLatency.Attribute(): func(r *reader, v pcommon.Value) { r.sketch(numbers.InterChunkLatency, v) },
 		numbers.TokensPerChunk.Attribute():    func(r *reader, v pcommon.Value) { r.sketch(numbers.TokensPerChunk, v) },
+		numbers.InterAudioLatency.Attribute(): func(r *reader, v pcommon.Value) { r.sketch(numbers.InterAudioLatency, v) },
 	}
 	for _, id := range series.Contributing {
 		all[id.Attribute()] = func(r *reader, v pcommon.Value) { r.number(id, v) }

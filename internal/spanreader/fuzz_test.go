@@ -110,7 +110,8 @@ func FuzzRead(f *testing.F) {
 			Dimensions: []string{""}, Standard: []string{}, Arrival: now, Verdicts: slo.VerdictSet{Objectives: o.Objectives},
 		})
 		alone.SetValue(numbers.TimeToFirstToken, 0.5)
-		alone.Gaps, alone.ChunkTokens = read[len(read)-1].Gaps, read[len(read)-1].ChunkTokens
+		last := read[len(read)-1]
+		alone.Gaps, alone.ChunkTokens, alone.AudioGaps = last.Gaps, last.ChunkTokens, last.AudioGaps
 		require.Equal(t, alone, read[len(read)-1], "after another span")
 		if len(read) == 4 {
 			require.Equal(t, read[0], read[2], "read twice")

@@ -16,7 +16,7 @@ import (
 //   - the nanoseconds by which truncation to a tick lowers the first chunk's time
 //     (varint)
 //   - the runs until all chunks are covered, each as two varints: the number of
-//     chunks, and tokens << 2 | channel
+//     chunks, and tokens << 2 | channel; chunks of audio have 0 tokens
 //   - the gaps, one varint for each chunk: zigzag(ticks since the previous chunk)
 const version = 2
 
@@ -57,27 +57,31 @@ func Decode(b []byte) (Walk, error) {
 	if count > uint64(len(b)) || cut >= uint64(Tick) || !withinBounds(first/int64(Tick)) { // a chunk takes at least a byte
 		return Walk{}, errTruncated
 	}
-	length, ok := lengthOfRuns(b, count)
+	length, audio, ok := lengthOfRuns(b, count)
 	if !ok {
 		return Walk{}, errTruncated
 	}
-	return Walk{offset: first, grid: first - int64(cut), left: int(count), runs: b[:length], gaps: b[length:]}, nil
+	return Walk{offset: first, grid: first - int64(cut), left: int(count), runs: b[:length], gaps: b[length:], audio: audio}, nil
 }
 
-// lengthOfRuns returns the encoded length of the runs that cover that many chunks.
-func lengthOfRuns(b []byte, chunks uint64) (length int, ok bool) {
+// lengthOfRuns returns the encoded length of the runs that cover that many chunks, and whether some are of Audio.
+func lengthOfRuns(b []byte, chunks uint64) (length int, audio, ok bool) {
 	for chunks > 0 {
 		r, n := readRun(b[length:])
 		if n == 0 || r.chunks == 0 || uint64(r.chunks) > chunks || !validMeta(r.meta) {
-			return 0, false
+			return 0, false, false
 		}
+		audio = audio || channelOf(r.meta) == Audio
 		chunks -= uint64(r.chunks)
 		length += n
 	}
-	return length, true
+	return length, audio, true
 }
 
 func validMeta(meta uint32) bool {
-	tokens := meta >> channelBits
-	return tokens >= 1 && tokens <= MaxTokensPerChunk && Channel(meta&channelMask) < channels
+	tokens := tokensOf(meta)
+	if channelOf(meta) == Audio {
+		return tokens == 0
+	}
+	return tokens >= 1 && tokens <= MaxTokensPerChunk
 }

@@ -29,15 +29,17 @@ const MaxTokensPerChunk = 1 << 20
 type Channel uint8
 
 // Content is the answer, ToolCall a call that the model requests: the user waits
-// for both. Reasoning precedes them.
+// for both. Reasoning precedes them. Audio is spoken output. It has a clock of its own,
+// and its chunks hold no tokens: Split takes them apart.
 const (
 	Content Channel = iota
 	Reasoning
 	ToolCall
+	Audio
 	channels
 )
 
-var channelNames = [channels]string{Content: "content", Reasoning: "reasoning", ToolCall: "tool_call"}
+var channelNames = [channels]string{Content: "content", Reasoning: "reasoning", ToolCall: "tool_call", Audio: "audio"}
 
 // ParseChannel returns the channel that a name stands for. ok is false for an
 // unknown name.
@@ -61,6 +63,14 @@ func (c Channel) String() string {
 // IsOutput reports whether the channel is one the user waits for.
 func (c Channel) IsOutput() bool { return c != Reasoning }
 
+// TokensIn returns the tokens of a chunk of the channel that says it holds that many: none of Audio.
+func (c Channel) TokensIn(tokens uint32) uint32 {
+	if c == Audio {
+		return 0
+	}
+	return tokens
+}
+
 const (
 	channelBits = 2
 	channelMask = 1<<channelBits - 1
@@ -70,7 +80,8 @@ func metaOf(tokens uint32, channel Channel) uint32 {
 	return tokens<<channelBits | uint32(channel)
 }
 
-func tokensOf(meta uint32) uint32 { return meta >> channelBits }
+func tokensOf(meta uint32) uint32   { return meta >> channelBits }
+func channelOf(meta uint32) Channel { return Channel(meta & channelMask) }
 
 // Timeline holds the packed arrivals of one stream, in order. The zero value is
 // empty and ready to use.
@@ -88,14 +99,15 @@ type Timeline struct {
 	count int
 	// tokens are those of all chunks.
 	tokens int64
+	audio  bool // a chunk is of Audio
 }
 
 // Append adds a chunk that arrived at the Unix time unixNano, in nanoseconds.
-// tokens is between 1 and MaxTokensPerChunk. A time before that of the last chunk
-// is kept as it is.
+// tokens is between 1 and MaxTokensPerChunk; on Audio, it is ignored. A time before that of the
+// last chunk is kept as it is.
 func (t *Timeline) Append(unixNano int64, tokens uint32, channel Channel) {
 	t.begin(unixNano)
-	t.extend(1, metaOf(tokens, channel))
+	t.extend(1, metaOf(channel.TokensIn(tokens), channel))
 	tick := toTick(unixNano)
 	t.gaps = binary.AppendUvarint(t.gaps, zigzag(tick-t.tick))
 	t.tick = tick
@@ -105,7 +117,7 @@ func (t *Timeline) Append(unixNano int64, tokens uint32, channel Channel) {
 // for each packed gap. chunks and ticks are the results of ScanGaps.
 func (t *Timeline) AppendGaps(unixNano int64, gaps []byte, chunks int, ticks int64, channel Channel) {
 	t.Append(unixNano, 1, channel)
-	t.extend(chunks, metaOf(1, channel))
+	t.extend(chunks, metaOf(channel.TokensIn(1), channel))
 	t.gaps = append(t.gaps, gaps...)
 	t.tick += ticks
 }
@@ -138,6 +150,7 @@ func (t *Timeline) begin(unixNano int64) {
 func (t *Timeline) extend(chunks int, meta uint32) {
 	t.count += chunks
 	t.tokens += int64(chunks) * int64(tokensOf(meta))
+	t.audio = t.audio || channelOf(meta) == Audio
 	if t.last.chunks > 0 && t.last.meta != meta {
 		t.runs = t.last.appendBinary(t.runs)
 		t.last.chunks = 0
@@ -147,6 +160,9 @@ func (t *Timeline) extend(chunks int, meta uint32) {
 
 // Len returns the number of chunks.
 func (t *Timeline) Len() int { return t.count }
+
+// HasAudio reports whether a chunk is of Audio.
+func (t *Timeline) HasAudio() bool { return t.audio }
 
 // Tokens returns the number of tokens in all chunks.
 func (t *Timeline) Tokens() int64 { return t.tokens }

@@ -169,12 +169,12 @@ func TestAppendTimeline_EqualsAppend(t *testing.T) {
 }
 
 func TestParseChannel(t *testing.T) {
-	for c := Content; c <= ToolCall; c++ {
+	for c := Content; c <= Audio; c++ {
 		parsed, ok := ParseChannel(c.String())
 		require.True(t, ok)
 		require.Equal(t, c, parsed)
 	}
 	_, ok := ParseChannel([]byte("Content"))
 	require.False(t, ok)
-	require.Empty(t, (ToolCall + 1).String())
+	require.Empty(t, (Audio + 1).String())
 }

@@ -24,12 +24,13 @@ type Walk struct {
 	current run // counts the chunks that are left of it
 	gaps    []byte
 	runs    []byte
-	last    run // follows those in runs, if it has chunks
+	last    run  // follows those in runs, if it has chunks
+	audio   bool // a chunk is of Audio
 }
 
 // Walk starts a walk over the chunks. Offsets are relative to the first chunk.
 func (t *Timeline) Walk() Walk {
-	return Walk{grid: -t.cut(), left: t.count, gaps: t.gaps, runs: t.runs, last: t.last}
+	return Walk{grid: -t.cut(), left: t.count, gaps: t.gaps, runs: t.runs, last: t.last, audio: t.audio}
 }
 
 // WalkFrom starts a walk over the chunks whose offsets count from the Unix time startUnixNano,
@@ -169,8 +170,8 @@ func (w *Walk) Err() error {
 // start after Decode, the first chunk after Timeline.Walk.
 func (w *Walk) Offset() time.Duration { return time.Duration(w.offset) }
 
-// Tokens returns the current chunk's token count, at least 1.
+// Tokens returns the current chunk's token count, at least 1, and 0 on Audio.
 func (w *Walk) Tokens() uint32 { return tokensOf(w.current.meta) }
 
 // Channel returns the current chunk's channel.
-func (w *Walk) Channel() Channel { return Channel(w.current.meta & channelMask) }
+func (w *Walk) Channel() Channel { return channelOf(w.current.meta) }

@@ -150,6 +150,7 @@ func removeFullOnly(attributes pcommon.Map) {
 		"inter_chunk_latency.mean", "inter_chunk_latency.p50", "inter_chunk_latency.p95", "inter_chunk_latency.p99",
 		"inter_chunk_latency.max", "inter_chunk_latency.sketch", "tokens_per_chunk.sketch",
 		"time_per_token.from_0", "time_per_token.from_10", "time_per_token.from_100", "time_per_token.from_1000", "speculative.accepted_tokens", "speculative.draft_tokens",
+		"inter_audio_chunk_latency.mean", "inter_audio_chunk_latency.p50", "inter_audio_chunk_latency.p95", "inter_audio_chunk_latency.p99",
 	}
 	attributes.RemoveIf(func(key string, _ pcommon.Value) bool {
 		name, ours := strings.CutPrefix(key, "tokenpulse.")
@@ -212,7 +213,7 @@ func readConfig(t *testing.T, folder string) *Config {
 	return cfg
 }
 
-var channelLetters = map[byte]timeline.Channel{'r': timeline.Reasoning, 't': timeline.ToolCall}
+var channelLetters = map[byte]timeline.Channel{'r': timeline.Reasoning, 't': timeline.ToolCall, 'a': timeline.Audio}
 
 // packTimeline encodes a timeline given as text. It keeps a text that begins with "bad".
 func packTimeline(tb testing.TB, attributes pcommon.Map) {

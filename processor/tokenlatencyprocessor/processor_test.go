@@ -103,6 +103,7 @@ func TestProcessor_RemovesDerivedAttributesOfOthers(t *testing.T) {
 	for name := range derivedNames {
 		attributes.PutDouble(name, 1e9)
 	}
+	attributes.PutStr("tokenpulse.audio.duration", "an input, which cannot be read")
 	attributes.PutStr("tokenpulse.slo.met", "verdict of another processor")
 	attributes.PutStr("mine", "kept")
 	require.NoError(t, p.ConsumeTraces(t.Context(), traces))

@@ -43,7 +43,7 @@ var (
 // receiversToo lists those that the page says token_stream writes besides the processor, and
 // carriedByOthers those in the table of what spans carry that token_stream or an SDK writes.
 var (
-	receiversToo    = []string{names.Vantage, names.Outcome, "tokenpulse.queue.duration"}
+	receiversToo    = []string{names.Vantage, names.Outcome, "tokenpulse.queue.duration", "tokenpulse.audio.duration"}
 	carriedByOthers = func() (keys []string) {
 		for _, row := range regexp.MustCompile("(?m)^\\| `(\\S+)` \\| [^|]+ \\| (?:token_stream|any SDK)").FindAllStringSubmatch(pageTable("carried"), -1) {
 			keys = append(keys, row[1])
@@ -126,6 +126,7 @@ var inputs = map[string]bool{
 	names.Vantage: true, names.Timeline: false, names.Outcome: false, "tokenpulse.queue.duration": false,
 	names.ChunksDropped: false, names.Frames: false, names.Cut: false,
 	names.ChunkOffsets: false, names.ChunkTokens: false, names.ChunkChannels: false,
+	names.Interrupted: false, "tokenpulse.audio.duration": false,
 }
 
 // timelines are the attributes of which each makes a span one with a timeline.

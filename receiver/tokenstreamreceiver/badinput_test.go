@@ -96,7 +96,7 @@ func TestNDJSON_RejectsOnlyBadLine(t *testing.T) {
 		"tokens is 1e12":              {chunkLine("healthy", 0, `"tokens":1e12`), "`tokens` is 1e12; send an integer from 0 to 1048576", "invalid"},
 		"tokens is 1000000000000":     {chunkLine("healthy", 0, `"tokens":1000000000000`), "`tokens` is 1000000000000; send an integer from 0 to 1048576", "invalid"},
 		"tokens is 1.5":               {chunkLine("healthy", 0, `"tokens":1.5`), "`tokens` is 1.5; send an integer from 0 to 1048576", "invalid"},
-		"unknown channel":             {chunkLine("healthy", 0, `"channel":"thoughts"`), "`channel` is unknown; send content, reasoning or tool_call", "invalid"},
+		"unknown channel":             {chunkLine("healthy", 0, `"channel":"thoughts"`), "`channel` is unknown; send content, reasoning, tool_call or audio", "invalid"},
 		"seq is negative":             {chunkLine("healthy", 0, `"seq":-1`), "`seq` is -1; send an integer from 0", "invalid"},
 		"seq is enormous":             {chunkLine("healthy", 0, `"seq":"9999999999999999999"`), "`seq` is 9999999999999999999; send an integer from 0 to ", "invalid"},
 		"trace id of 31 digits":       {`{"event":"start","stream_id":"bad","time_unix_nano":1,"trace_id":"` + traceHex[1:] + `"}`, "`trace_id` has 31 characters; send 32 hexadecimal digits", "invalid"},

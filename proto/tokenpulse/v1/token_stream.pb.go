@@ -91,6 +91,8 @@ const (
 	Channel_CHANNEL_CONTENT   Channel = 0
 	Channel_CHANNEL_REASONING Channel = 1
 	Channel_CHANNEL_TOOL_CALL Channel = 2
+	// Spoken output. Its chunks hold no tokens: tokens is ignored.
+	Channel_CHANNEL_AUDIO Channel = 3
 )
 
 // Enum value maps for Channel.
@@ -99,11 +101,13 @@ var (
 		0: "CHANNEL_CONTENT",
 		1: "CHANNEL_REASONING",
 		2: "CHANNEL_TOOL_CALL",
+		3: "CHANNEL_AUDIO",
 	}
 	Channel_value = map[string]int32{
 		"CHANNEL_CONTENT":   0,
 		"CHANNEL_REASONING": 1,
 		"CHANNEL_TOOL_CALL": 2,
+		"CHANNEL_AUDIO":     3,
 	}
 )
 
@@ -503,8 +507,10 @@ type StreamEnd struct {
 	// Reason for the failure of the request. Empty if it did not fail.
 	Error string `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
 	// True if the client cancelled the request or disconnected.
-	Cancelled     bool            `protobuf:"varint,5,opt,name=cancelled,proto3" json:"cancelled,omitempty"`
-	Attributes    []*v11.KeyValue `protobuf:"bytes,6,rep,name=attributes,proto3" json:"attributes,omitempty"`
+	Cancelled  bool            `protobuf:"varint,5,opt,name=cancelled,proto3" json:"cancelled,omitempty"`
+	Attributes []*v11.KeyValue `protobuf:"bytes,6,rep,name=attributes,proto3" json:"attributes,omitempty"`
+	// True if the user interrupted the answer, such as by speaking. Implies cancelled.
+	Interrupted   bool `protobuf:"varint,7,opt,name=interrupted,proto3" json:"interrupted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -579,6 +585,13 @@ func (x *StreamEnd) GetAttributes() []*v11.KeyValue {
 		return x.Attributes
 	}
 	return nil
+}
+
+func (x *StreamEnd) GetInterrupted() bool {
+	if x != nil {
+		return x.Interrupted
+	}
+	return false
 }
 
 type Usage struct {
@@ -791,7 +804,7 @@ const file_tokenpulse_v1_token_stream_proto_rawDesc = "" +
 	"timeDeltas\x12\x16\n" +
 	"\x06tokens\x18\x05 \x03(\rR\x06tokens\x127\n" +
 	"\x15first_sequence_number\x18\x06 \x01(\x04H\x00R\x13firstSequenceNumber\x88\x01\x01B\x18\n" +
-	"\x16_first_sequence_number\"\xff\x01\n" +
+	"\x16_first_sequence_number\"\xa1\x02\n" +
 	"\tStreamEnd\x12$\n" +
 	"\x0etime_unix_nano\x18\x01 \x01(\x06R\ftimeUnixNano\x12*\n" +
 	"\x05usage\x18\x02 \x01(\v2\x14.tokenpulse.v1.UsageR\x05usage\x12#\n" +
@@ -800,7 +813,8 @@ const file_tokenpulse_v1_token_stream_proto_rawDesc = "" +
 	"\tcancelled\x18\x05 \x01(\bR\tcancelled\x12G\n" +
 	"\n" +
 	"attributes\x18\x06 \x03(\v2'.opentelemetry.proto.common.v1.KeyValueR\n" +
-	"attributes\"\xe9\x02\n" +
+	"attributes\x12 \n" +
+	"\vinterrupted\x18\a \x01(\bR\vinterrupted\"\xe9\x02\n" +
 	"\x05Usage\x12&\n" +
 	"\finput_tokens\x18\x01 \x01(\x04H\x00R\vinputTokens\x88\x01\x01\x12(\n" +
 	"\routput_tokens\x18\x02 \x01(\x04H\x01R\foutputTokens\x88\x01\x01\x12.\n" +
@@ -822,11 +836,12 @@ const file_tokenpulse_v1_token_stream_proto_rawDesc = "" +
 	"\x0eVANTAGE_CLIENT\x10\x01\x12\x13\n" +
 	"\x0fVANTAGE_GATEWAY\x10\x02\x12\x12\n" +
 	"\x0eVANTAGE_SERVER\x10\x03\x12\x12\n" +
-	"\x0eVANTAGE_ENGINE\x10\x04*L\n" +
+	"\x0eVANTAGE_ENGINE\x10\x04*_\n" +
 	"\aChannel\x12\x13\n" +
 	"\x0fCHANNEL_CONTENT\x10\x00\x12\x15\n" +
 	"\x11CHANNEL_REASONING\x10\x01\x12\x15\n" +
-	"\x11CHANNEL_TOOL_CALL\x10\x022\xd4\x01\n" +
+	"\x11CHANNEL_TOOL_CALL\x10\x02\x12\x11\n" +
+	"\rCHANNEL_AUDIO\x10\x032\xd4\x01\n" +
 	"\x12TokenStreamService\x12]\n" +
 	"\x06Export\x12(.tokenpulse.v1.ExportTokenStreamsRequest\x1a).tokenpulse.v1.ExportTokenStreamsResponse\x12_\n" +
 	"\x06Stream\x12(.tokenpulse.v1.ExportTokenStreamsRequest\x1a).tokenpulse.v1.ExportTokenStreamsResponse(\x01BCZAgithub.com/tokenpulse/tokenpulse/proto/tokenpulse/v1;tokenpulsev1b\x06proto3"

@@ -93,7 +93,7 @@ func (r *events) read(line []byte) (*stream.Stream, error) {
 		return nil, r.addChunk(s, &e, at)
 	case stream.EventEnd:
 		s.End = &stream.End{
-			Time: at, Usage: e.Usage, FinishReason: e.FinishReason, Error: e.Error, Cancelled: e.Cancelled,
+			Time: at, Usage: e.Usage, FinishReason: e.FinishReason, Error: e.Error, Cancelled: e.Cancelled, Interrupted: e.Interrupted,
 			Attributes: plainAttributes(e.Attributes),
 		}
 		r.forget(s)
@@ -175,7 +175,7 @@ func (r *events) addChunk(s *stream.Stream, e *stream.Event, at int64) error {
 	if e.Channel != "" {
 		var ok bool
 		if c.Channel, ok = timeline.ParseChannel(e.Channel); !ok {
-			return fmt.Errorf("unknown channel %q; valid channels: content, reasoning, tool_call", e.Channel)
+			return fmt.Errorf("unknown channel %q; valid channels: content, reasoning, tool_call, audio", e.Channel)
 		}
 	}
 	if e.Sequence != nil {

@@ -35,6 +35,7 @@ type Event struct {
 	FinishReason string     `json:"finish_reason,omitempty"`
 	Error        string     `json:"error,omitempty"`
 	Cancelled    bool       `json:"cancelled,omitempty"`
+	Interrupted  bool       `json:"interrupted,omitempty"`
 	Attributes   Attributes `json:"attributes,omitempty"`
 }
 

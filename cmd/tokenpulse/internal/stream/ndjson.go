@@ -37,7 +37,7 @@ func (p Part) AppendNDJSON(dst []byte) ([]byte, error) {
 		e := s.End
 		return appendEvent(dst, Event{
 			Event: EventEnd, StreamID: s.ID, TimeUnixNano: UnixNano(e.Time), Usage: e.Usage,
-			FinishReason: e.FinishReason, Error: e.Error, Cancelled: e.Cancelled, Attributes: e.Attributes,
+			FinishReason: e.FinishReason, Error: e.Error, Cancelled: e.Cancelled, Interrupted: e.Interrupted, Attributes: e.Attributes,
 		})
 	}
 	return dst, nil

@@ -54,6 +54,7 @@ func (p Part) toProto() *tokenpulsev1.TokenStream {
 			FinishReason: s.End.FinishReason,
 			Error:        s.End.Error,
 			Cancelled:    s.End.Cancelled,
+			Interrupted:  s.End.Interrupted,
 			Attributes:   keyValues(s.End.Attributes),
 		}
 	}

@@ -74,9 +74,11 @@ type End struct {
 	Usage        *Usage
 	FinishReason string
 	// Error is empty unless the request failed.
-	Error      string
-	Cancelled  bool
-	Attributes Attributes
+	Error     string
+	Cancelled bool
+	// Interrupted means that the user interrupted the answer. It implies Cancelled.
+	Interrupted bool
+	Attributes  Attributes
 }
 
 // Usage holds the token counts that the service reports. Nil means not reported. Its

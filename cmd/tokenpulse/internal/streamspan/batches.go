@@ -75,13 +75,13 @@ func (b *Batches) spansOf(r *stream.Resource) ptrace.SpanSlice {
 	return spans
 }
 
-// arrivals returns the chunks that hold tokens, in order and without repeats, as the receiver would keep them: by
+// arrivals returns the chunks that hold tokens or audio, in order and without repeats, as the receiver would keep them: by
 // sequence number if all have one, else by time.
 func (b *Batches) arrivals(s *stream.Stream) []stream.Chunk {
 	b.chunks = b.chunks[:0]
 	numbered := true
 	for _, c := range s.Chunks {
-		if c.Tokens > 0 {
+		if c.Tokens > 0 || c.Channel == timeline.Audio {
 			b.chunks = append(b.chunks, c)
 			numbered = numbered && c.Sequenced
 		}

@@ -114,6 +114,7 @@ func (b *Batches) setTimings(span ptrace.Span, s *stream.Stream, chunks []stream
 	observed := source.TokenStream{
 		Vantage: s.Vantage.OrDefault(), Start: s.Start, Scheduled: s.Scheduled, Outcome: result,
 		StartUnseen: s.Arrivals == stream.Unknown, // which leaves out the duration, for want of an end
+		Interrupted: s.End != nil && s.End.Interrupted,
 	}
 	observed.Write(own, b.encoded)
 	switch s.Arrivals {
@@ -156,7 +157,7 @@ func outcomeOf(s *stream.Stream, token bool) (result, errorType string) {
 	switch {
 	case s.End.Error != "":
 		reported = names.OutcomeError
-	case s.End.Cancelled:
+	case s.End.Cancelled, s.End.Interrupted:
 		reported = names.OutcomeCancelled
 	}
 	return outcome.Of(&outcome.Facts{

@@ -72,6 +72,14 @@ func (c *Chunks) Tokens() int64 {
 	return c.packed.Tokens()
 }
 
+// HasAudio reports whether a chunk is of audio.
+func (c *Chunks) HasAudio() bool {
+	if c.spilled {
+		return slices.ContainsFunc(c.list, func(k Chunk) bool { return k.Channel == timeline.Audio })
+	}
+	return c.packed.HasAudio()
+}
+
 // append packs a chunk. It returns false and adds nothing if the chunk is out of order.
 func (c *Chunks) append(k *Chunk) bool {
 	if c.spilled || !c.continues(k) {

@@ -52,7 +52,7 @@ func (o *open) endRequest(f *Finished, now time.Duration) {
 	}
 	outcome, usage := liveness.Completed, liveness.Usage{}
 	switch {
-	case f.End == nil, f.End.Cancelled: // without an end, the sender has sent nothing more
+	case f.End == nil, f.End.Cancelled, f.End.Interrupted: // without an end, the sender has sent nothing more
 		outcome = liveness.Abandoned
 	case f.End.Error != "":
 		outcome = liveness.Broken

@@ -16,13 +16,16 @@ func (f Finished) Outcome() (result, errorType string) {
 		return names.OutcomeIncomplete, ""
 	}
 	return outcome.Of(&outcome.Facts{
-		Reported:  reported(f.End.Error != "", f.End.Cancelled),
+		Reported:  reported(f.End.Error != "", f.End.Cancelled || f.End.Interrupted),
 		Reason:    f.End.Reason(),
 		InEngine:  f.Start.Vantage == timeline.VantageEngine,
 		Token:     f.arrived() > 0,
 		Tokenless: f.End.Usage.Output.Value > 0,
 	})
 }
+
+// Interrupted reports whether the user interrupted the answer.
+func (f *Finished) Interrupted() bool { return f.End != nil && f.End.Interrupted }
 
 // Reason returns the finish reason of the end, and its meaning.
 func (e *End) Reason() outcome.Reason {

@@ -131,7 +131,8 @@ func (p *Part) AddScheduled(unixNano int64) error {
 	return nil
 }
 
-// AddChunk adds an arrival of tokens. Zero-token chunks are accepted but not recorded.
+// AddChunk adds an arrival of tokens, or of audio, whose tokens are ignored. Other zero-token chunks are accepted
+// but not recorded.
 // Chunks beyond MaxChunksPerStream are dropped without an error: Begin reports them.
 func (p *Part) AddChunk(k Chunk) error {
 	if k.UnixNano < p.times.earliest || k.UnixNano > p.times.latest {
@@ -144,7 +145,7 @@ func (p *Part) AddChunk(k Chunk) error {
 		return Errorf(Invalid, "`seq` is %d; send an integer from 0 to %d", k.Seq, uint64(maxSeq))
 	}
 	p.batch.events++
-	if k.Tokens == 0 {
+	if k.Tokens = k.Channel.TokensIn(k.Tokens); k.Tokens == 0 && k.Channel != timeline.Audio {
 		return nil
 	}
 	if p.Chunks.Len() < p.batch.limits.MaxChunksPerStream && p.Chunks.append(&k) {

@@ -62,7 +62,7 @@ func TestAddGaps_EqualsAddChunk(t *testing.T) {
 				at += gap * 1000
 				times = append(times, at)
 			}
-			channel := timeline.Channel(random.IntN(3))
+			channel := timeline.Channel(random.IntN(4))
 			before := gaps.Snapshot()
 			if gaps.AddGaps(first, packed, channel) {
 				accepted++

@@ -48,7 +48,7 @@ func randomEvents(r *rand.Rand, id string) script {
 	flavor := len(id) % 3 // of the stream: chunks without numbers, with numbers, or any
 	for range 1 + r.IntN(4) {
 		at, n := t0+r.Int64N(1e12), r.IntN(6)
-		channel := timeline.Channel(r.IntN(3))
+		channel := timeline.Channel(r.IntN(4))
 		start := Start{UnixNano: t0 + int64(len(id)), Vantage: timeline.VantageClient, TraceID: [16]byte{byte(len(id) % 2)}, SpanID: [8]byte{byte(len(id) % 3)}}
 		attributes := fmt.Appendf(nil, "attributes %d", r.IntN(4))
 		switch r.IntN(8) {

@@ -251,7 +251,7 @@ func (c *coder) list(chunks *Chunks) {
 		if c.reading {
 			chunks.listed += int64(k.Tokens)
 		}
-		c.check(checkPlausible(k.UnixNano) == nil && k.Tokens != 0 && k.Channel.String() != "" && k.Seq <= maxSeq)
+		c.check(checkPlausible(k.UnixNano) == nil && (k.Tokens == 0) == (k.Channel == timeline.Audio) && k.Seq <= maxSeq)
 	})
 	c.check(isLatest(chunks.latest, latest))
 	if c.reading {

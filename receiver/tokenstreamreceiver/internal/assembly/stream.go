@@ -68,6 +68,7 @@ type End struct {
 	FinishReason string
 	Error        string
 	Cancelled    bool
+	Interrupted  bool   // by the user; implies Cancelled
 	Attributes   []byte // encoded like those of the Stream, to be appended to them
 }
 

@@ -239,7 +239,7 @@ func (r *streamSource) addEvents(part *assembly.Part, begin int64, first, last b
 	for range r.IntN([]int{3, 30, 300}[r.IntN(3)]) {
 		k := assembly.Chunk{UnixNano: at, Tokens: 1, Seq: seq, Numbered: numbered}
 		if r.chance(10) {
-			k.Channel = timeline.Channel(r.IntN(3))
+			k.Channel = timeline.Channel(r.IntN(4))
 		}
 		if r.chance(5) {
 			k.Tokens = uint32(r.IntN(6))

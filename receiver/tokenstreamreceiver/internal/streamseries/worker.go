@@ -60,6 +60,7 @@ func (w *worker) Mistaken() bool {
 }
 func (w *worker) Number(id numbers.ID) latency.Measure { return w.finished.Latency.Measures[id] }
 func (w *worker) Cut() bool                            { return w.finished.Cut }
+func (w *worker) Interrupted() bool                    { return false } // see record
 
 // release forgets what refers to the memory of the streams.
 func (w *worker) release() {
@@ -86,7 +87,7 @@ func (w *worker) record(stream assembly.Finished, fresh bool) {
 	case !fresh:
 		_ = stream.Chunks.Timeline() // counts repeated chunks
 		w.tally.Duplicates++
-	case id.onSpan || hasErrorType(stream):
+	case id.onSpan || hasErrorType(stream) || stream.Chunks.HasAudio() || stream.Interrupted():
 		w.recordSpan()
 	default:
 		if w.analyze(id) != nil { // restored from a damaged storage

@@ -80,6 +80,7 @@ func Observed(stream *assembly.Finished, line *timeline.Timeline) source.TokenSt
 		Outcome:       result,
 		Reason:        reason,
 		ChunksDropped: int64(stream.Dropped()),
+		Interrupted:   stream.Interrupted(),
 		Cut:           stream.Cut,
 		Timeline:      line,
 	}

@@ -55,7 +55,7 @@ func (c *chunkRuns) decode(message []byte, part *assembly.Part) error {
 	if err := f.truncated("chunk_runs"); err != nil {
 		return err
 	}
-	fast := !numbered && len(tokens.bytes) == 0 && unit == uint64(timeline.Tick) && channel <= uint64(timeline.ToolCall)
+	fast := !numbered && len(tokens.bytes) == 0 && unit == uint64(timeline.Tick) && channel <= uint64(timeline.Audio)
 	if fast && addGaps(part, at, deltas.bytes, timeline.Channel(channel)) {
 		return nil
 	}
@@ -71,7 +71,7 @@ func (c *chunkRuns) decode(message []byte, part *assembly.Part) error {
 	switch {
 	case at < 0:
 		return invalid("`time_unix_nano` is %d; send nanoseconds since 1970", uint64(at))
-	case channel > uint64(timeline.ToolCall):
+	case channel > uint64(timeline.Audio):
 		return errChannel
 	case unit > uint64(assembly.MaxDuration):
 		return invalid("`delta_unit_nanos` is %d, more than a day; send the unit in nanoseconds, such as 1000", unit)

@@ -206,7 +206,8 @@ func (n *NDJSON) end(part *assembly.Part) (err error) {
 		n.usage(&end.Usage),
 		n.text(&end.FinishReason, fieldFinishReason),
 		n.text(&end.Error, fieldError),
-		n.cancelled(&end.Cancelled),
+		n.flag(&end.Cancelled, fieldCancelled),
+		n.flag(&end.Interrupted, fieldInterrupted),
 		n.keyValues(&n.attributes, fieldAttributes),
 	)
 	if err != nil {
@@ -215,14 +216,14 @@ func (n *NDJSON) end(part *assembly.Part) (err error) {
 	return part.AddEnd(end, n.attributes)
 }
 
-func (n *NDJSON) cancelled(cancelled *bool) error {
-	if !n.has(fieldCancelled) {
+func (n *NDJSON) flag(flag *bool, field fieldIndex) error {
+	if !n.has(field) {
 		return nil
 	}
-	kind := n.fields[fieldCancelled].kind
-	*cancelled = kind == 't'
+	kind := n.fields[field].kind
+	*flag = kind == 't'
 	if kind != 't' && kind != 'f' {
-		return invalid("`cancelled` is %s; send true or false", n.fields[fieldCancelled].describe())
+		return invalid("`%v` is %s; send true or false", field, n.fields[field].describe())
 	}
 	return nil
 }

@@ -24,6 +24,7 @@ const (
 	fieldFinishReason
 	fieldError
 	fieldCancelled
+	fieldInterrupted
 	fieldCount
 )
 
@@ -33,7 +34,7 @@ var fieldNames = [fieldCount]string{
 	fieldTokens: "tokens", fieldChannel: "channel", fieldSeq: "seq",
 	fieldTraceID: "trace_id", fieldSpanID: "span_id", fieldParentSpanID: "parent_span_id", fieldVantage: "vantage",
 	fieldResource: "resource", fieldAttributes: "attributes", fieldUsage: "usage",
-	fieldFinishReason: "finish_reason", fieldError: "error", fieldCancelled: "cancelled",
+	fieldFinishReason: "finish_reason", fieldError: "error", fieldCancelled: "cancelled", fieldInterrupted: "interrupted",
 }
 
 func (f fieldIndex) String() string { return fieldNames[f] }

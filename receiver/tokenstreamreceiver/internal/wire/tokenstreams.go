@@ -43,6 +43,7 @@ const (
 	endError     = 4
 	endCancelled = 5
 	endAttribute = 6
+	endInterrupt = 7
 
 	usageInput       = 1
 	usageOutput      = 2
@@ -262,6 +263,8 @@ func (e *endMessage) read(message []byte, attributes *[]byte) error {
 			e.Error, err = text(f.bytes, "error")
 		case f.is(endCancelled, varintType):
 			e.Cancelled = f.number != 0
+		case f.is(endInterrupt, varintType):
+			e.Interrupted = f.number != 0
 		case f.is(endAttribute, bytesType):
 			*attributes, err = appendKeyValue(*attributes, f.bytes)
 		}

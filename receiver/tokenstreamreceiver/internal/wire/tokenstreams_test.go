@@ -110,7 +110,7 @@ func referenceStream(t *testing.T, resource *resourcev1.Resource, stream *tokenp
 			return errTest
 		}
 		return part.AddEnd(assembly.End{
-			UnixNano: int64(e.GetTimeUnixNano()), FinishReason: e.GetFinishReason(), Error: e.GetError(), Cancelled: e.GetCancelled(),
+			UnixNano: int64(e.GetTimeUnixNano()), FinishReason: e.GetFinishReason(), Error: e.GetError(), Cancelled: e.GetCancelled(), Interrupted: e.GetInterrupted(),
 			Usage: assembly.Usage{
 				Input: count(usage.InputTokens), Output: count(usage.OutputTokens), Reasoning: count(usage.ReasoningTokens),
 				CachedInput: count(usage.CachedInputTokens), CacheWrite: count(usage.CacheWriteInputTokens),
@@ -123,7 +123,7 @@ func referenceStream(t *testing.T, resource *resourcev1.Resource, stream *tokenp
 func referenceRun(run *tokenpulsev1.ChunkRun, part *assembly.Part) error {
 	unit := int64(max(1, run.GetDeltaUnitNanos()))
 	count := len(run.GetTimeDeltas())
-	if run.GetTimeUnixNano() > math.MaxInt64 || run.GetDeltaUnitNanos() > 86400e9 || run.GetChannel() < 0 || run.GetChannel() > 2 ||
+	if run.GetTimeUnixNano() > math.MaxInt64 || run.GetDeltaUnitNanos() > 86400e9 || run.GetChannel() < 0 || run.GetChannel() > 3 ||
 		(len(run.GetTokens()) != 0 && len(run.GetTokens()) != count) || run.GetFirstSequenceNumber() > math.MaxInt64-uint64(count) {
 		return errTest
 	}
@@ -269,7 +269,7 @@ func TestChunkRuns_InNanosecondsAgrees(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 300 {
 		run := &tokenpulsev1.ChunkRun{
-			TimeUnixNano: t0 + 5000, Channel: tokenpulsev1.Channel(random.IntN(3)),
+			TimeUnixNano: t0 + 5000, Channel: tokenpulsev1.Channel(random.IntN(4)),
 			TimeDeltas: make([]int64, random.IntN(400)),
 		}
 		for i := range run.TimeDeltas {
@@ -308,7 +308,7 @@ func TestChunkRuns_InMicrosecondsAgrees(t *testing.T) {
 		at, seq := int64(t0+5000), uint64(0)
 		for range 1 + random.IntN(3) {
 			run := &tokenpulsev1.ChunkRun{
-				TimeUnixNano: uint64(at), DeltaUnitNanos: 1000, Channel: tokenpulsev1.Channel(random.IntN(3)),
+				TimeUnixNano: uint64(at), DeltaUnitNanos: 1000, Channel: tokenpulsev1.Channel(random.IntN(4)),
 				TimeDeltas: make([]int64, random.IntN(600)),
 			}
 			for i := range run.TimeDeltas {
@@ -322,7 +322,7 @@ func TestChunkRuns_InMicrosecondsAgrees(t *testing.T) {
 				run.FirstSequenceNumber = proto.Uint64(seq)
 				seq += uint64(len(run.TimeDeltas)) / 2 // some chunks repeat
 			case 1:
-				run.Channel = 3
+				run.Channel = 4
 			case 2:
 				run.TimeUnixNano = 1<<63 + t0
 			case 3:

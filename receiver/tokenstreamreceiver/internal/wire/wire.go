@@ -98,7 +98,7 @@ func vantageOf(name []byte) timeline.Vantage {
 	return timeline.VantageEngine + 1
 }
 
-var errChannel = invalid("`channel` is unknown; send content, reasoning or tool_call")
+var errChannel = invalid("`channel` is unknown; send content, reasoning, tool_call or audio")
 
 // parseTime returns an RFC 3339 time in nanoseconds since 1970.
 func parseTime(text []byte) (int64, error) {
