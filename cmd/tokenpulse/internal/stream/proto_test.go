@@ -14,8 +14,9 @@ import (
 
 // ToProto converts channels without a table.
 func TestChannel_EqualsWireSchema(t *testing.T) {
-	require.Len(t, tokenpulsev1.Channel_name, int(timeline.ToolCall)+1)
+	require.Len(t, tokenpulsev1.Channel_name, int(timeline.Audio)+1)
 	require.EqualValues(t, tokenpulsev1.Channel_CHANNEL_CONTENT, timeline.Content)
 	require.EqualValues(t, tokenpulsev1.Channel_CHANNEL_REASONING, timeline.Reasoning)
 	require.EqualValues(t, tokenpulsev1.Channel_CHANNEL_TOOL_CALL, timeline.ToolCall)
+	require.EqualValues(t, tokenpulsev1.Channel_CHANNEL_AUDIO, timeline.Audio)
 }
