@@ -36,7 +36,8 @@ type play struct {
 	status int
 	header http.Header
 	pieces [][]byte
-	breaks bool // the upstream breaks the connection after the last piece
+	breaks bool          // the upstream breaks the connection after the last piece
+	pause  time.Duration // before each piece
 
 	trace    pcommon.TraceID
 	progress chan int // bytes that the client has received
@@ -127,6 +128,7 @@ func (p *play) writePieces(ctx context.Context, w io.Writer, flush func()) {
 				return
 			}
 		}
+		time.Sleep(p.pause)
 		p.stamps = append(p.stamps, now())
 		if len(p.stamps) > len(p.pieces) {
 			return

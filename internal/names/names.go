@@ -140,6 +140,7 @@ const (
 	GenAIProviderName          = "gen_ai.provider.name"
 	GenAISystem                = "gen_ai.system" // the former name of GenAIProviderName
 	GenAIRequestModel          = "gen_ai.request.model"
+	GenAIOutputType            = "gen_ai.output.type"
 	GenAIRequestStream         = "gen_ai.request.stream"
 	GenAIResponseModel         = "gen_ai.response.model"
 	GenAIResponseID            = "gen_ai.response.id"

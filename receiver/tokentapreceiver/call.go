@@ -19,7 +19,8 @@ type call struct {
 	start       int64 // Unix time in nanoseconds
 	startUnseen bool
 	line        timeline.Timeline
-	lastToken   int64  // when a token last arrived, like start; 0 before
+	firstToken  int64  // when the first token in the timeline arrived, like start; 0 before
+	lastToken   int64  // when a token or audio last arrived, like start; 0 before
 	dropped     int64  // chunks beyond a limit
 	limit       string // the first limit that dropped a chunk
 	refusals    int64  // of the memory before the call
@@ -31,20 +32,28 @@ const (
 	blockBytes  = 4 << 10 // about what their times and channels take
 )
 
-// Chunk records a chunk that carries tokens. After the first chunk or event without room, and after an event
+// Chunk records a chunk that carries tokens, audio or both. After the first chunk or event without room, and after an event
 // that was too long, it drops all: a timeline with a hole would show a false first token or a false stall.
 func (c *call) Chunk(chunk llmstream.Chunk) {
 	c.lastToken = chunk.Time
 	c.decoding.request.token(chunk.Time)
-	if chunk.Channels == llmstream.Audio {
-		return // its times do not count yet
+	if chunk.Channels != llmstream.Audio && c.append(chunk, uint32(min(max(chunk.Tokens, 1), timeline.MaxTokensPerChunk)), channelOf(chunk.Channels)) {
+		c.firstToken = cmp.Or(c.firstToken, chunk.Time)
 	}
+	if chunk.Channels&llmstream.Audio != 0 {
+		c.append(chunk, 0, timeline.Audio)
+	}
+}
+
+// append appends to the timeline, and reports whether there was room.
+func (c *call) append(chunk llmstream.Chunk, tokens uint32, channel timeline.Channel) bool {
 	if limit := c.reached(chunk.AfterGap); limit != "" {
 		c.limit = cmp.Or(c.limit, limit)
 		c.dropped++
-		return
+		return false
 	}
-	c.line.Append(chunk.Time, uint32(min(max(chunk.Tokens, 1), timeline.MaxTokensPerChunk)), channelOf(chunk.Channels))
+	c.line.Append(chunk.Time, tokens, channel)
+	return true
 }
 
 // reached reserves memory for a chunk, and returns the limit that leaves no room for it, or "". afterGap is set
@@ -67,7 +76,7 @@ func (c *call) reached(afterGap bool) string {
 // refused reports whether data of the exchange found no room during the call.
 func (c *call) refused() bool { return c.decoding.memory.Refusals() > c.refusals }
 
-// channelOf returns the channel of a chunk in a timeline. Of several, the one counts that
+// channelOf returns the channel of a chunk with tokens in a timeline. Of several, the one counts that
 // the user waits for.
 func channelOf(c llmstream.Channels) timeline.Channel {
 	switch {

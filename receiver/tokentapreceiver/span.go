@@ -89,6 +89,7 @@ func (d *decoding) putModelCall(attributes pcommon.Map, o *llmstream.Observation
 	putText(attributes, names.GenAIRequestModel, model)
 	putText(attributes, names.GenAIResponseModel, o.Model)
 	putText(attributes, names.GenAIResponseID, o.ResponseID)
+	putText(attributes, names.GenAIOutputType, d.asked.facts.Output)
 	attributes.PutBool(names.GenAIRequestStream, d.asked.facts.Stream || o.Streamed) // the request's body may be unknown
 
 	usage := o.Usage()
@@ -119,30 +120,31 @@ var byModality = [llmstream.Modalities]struct{ input, output, cached numbers.ID 
 func (c *call) putTimings(attributes pcommon.Map, o *llmstream.Observation, e ending) {
 	attributes.PutStr(names.Source, names.SourceTokenTap)
 	untimed := c.untimedBecause(o, e)
-	if untimed != "" {
+	if untimed == names.UntimedReplayed || untimed == names.UntimedWhole {
 		c.line.Reset()
 	}
 	observed := source.TokenStream{
-		Vantage: timeline.VantageGateway, Outcome: e.outcome, StartUnseen: c.startUnseen, ChunksDropped: c.dropped, Cut: e.cut,
+		Vantage: timeline.VantageGateway, Outcome: e.outcome, StartUnseen: c.startUnseen, ChunksDropped: c.dropped, Cut: e.cut, Interrupted: o.Interrupted,
 	}
 	observed.Write(attributes, c.line.AppendBinary(nil, c.start))
 	putTexts(attributes, names.Unparsed, e.unparsed)
 	putText(attributes, names.Untimed, untimed)
-	if c.line.Len() > 0 && !o.Counted {
+	if c.line.Tokens() > 0 && !o.Counted {
 		attributes.PutBool(names.Uncounted, true)
 	}
 	putDuration(attributes, numbers.QueueDuration.Attribute(), o.Timings.Queue)
 	putDuration(attributes, numbers.PrefillDuration.Attribute(), o.Timings.Prefill)
 	putDuration(attributes, numbers.DecodeDuration.Attribute(), o.Timings.Decode)
+	putDuration(attributes, numbers.AudioDuration.Attribute(), o.AudioDuration)
 	putCount(attributes, numbers.SpeculativeAcceptedTokens.Attribute(), o.AcceptedTokens)
 	putCount(attributes, numbers.SpeculativeDraftTokens.Attribute(), o.DraftTokens)
-	if c.line.Len() > 0 && !c.startUnseen {
-		putDuration(attributes, numbers.NetworkDuration.Attribute(), networkOf(time.Duration(c.line.First()-c.start), &o.Timings))
+	if c.line.Tokens() > 0 && !c.startUnseen {
+		putDuration(attributes, numbers.NetworkDuration.Attribute(), networkOf(time.Duration(c.firstToken-c.start), &o.Timings))
 	}
 }
 
 // untimedBecause says why the chunks of an answer do not show when its tokens were generated. It is
-// empty if they do, or if there was no answer.
+// empty if they do, or if there was no answer. Those of audio may have times nevertheless.
 func (c *call) untimedBecause(o *llmstream.Observation, e ending) string {
 	switch {
 	case e.outcome == names.OutcomeSuccess && o.TokenChunks == 0 && e.unparsed == nil:
@@ -151,7 +153,7 @@ func (c *call) untimedBecause(o *llmstream.Observation, e ending) string {
 		return names.UntimedReplayed
 	case o.Format != "" && !o.Streamed:
 		return names.UntimedWhole
-	case c.line.Len() == 0 && o.Unparsed.TooLong > 0: // that may have been the first token
+	case c.line.Tokens() == 0 && o.Unparsed.TooLong > 0: // that may have been the first token
 		return names.UntimedUnparsed
 	default:
 		return ""

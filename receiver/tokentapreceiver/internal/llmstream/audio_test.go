@@ -283,7 +283,7 @@ func TestAudioDuration_OfWAV(t *testing.T) {
 	}
 }
 
-// An answer of audio without events: each read is a chunk, and only its first bytes are kept.
+// An answer of audio without events: each read is a chunk, unless it follows at once. Only its first bytes are kept.
 func TestDecoder_ReadsAudioWithoutEvents(t *testing.T) {
 	pcm := strings.Repeat("\x00\x20\r\n", 12_000) // which begins like blanks and line ends
 	for name, c := range map[string]struct {
@@ -301,12 +301,19 @@ func TestDecoder_ReadsAudioWithoutEvents(t *testing.T) {
 		"a brace at the beginning":     {AnswerHead{ContentType: "audio/opus"}, "{" + pcm, optional.Value[time.Duration]{}},
 	} {
 		c.head.Path, c.head.Status = speech, 200
-		cuts := []int{1, 7, 300, 20_000}
-		s := decode(c.head, testLimits, []byte(c.body), cuts...)
+		var times []int64
+		d := NewDecoder(c.head, testLimits, func(c Chunk) { times = append(times, c.Time) })
+		start := 0
+		for i, end := range []int{1, 7, 300, 20_000, len(c.body)} { // the third read follows at once
+			d.Write([]byte(c.body[start:end]), []int64{1e6, 5e6, 5_999_999, 6e6, 9e6}[i])
+			start = end
+		}
+		d.End(10e6)
+		s := d.Observation()
 		assert.Equal(t, c.want, s.AudioDuration, name)
 		assert.Equal(t, OpenAISpeech, s.Format, name)
-		assert.EqualValues(t, 5, s.ChunksOf(Audio), name)
-		assert.Len(t, s.Chunks, 5, name)
+		assert.EqualValues(t, 4, s.ChunksOf(Audio), name)
+		assert.Equal(t, []int64{1e6, 5e6, 6e6, 9e6}, times, name)
 		assert.EqualValues(t, 5, s.Events, name)
 		assert.Zero(t, s.TokenChunks, name)
 		assert.True(t, s.Streamed && s.Unframed && !s.Ended && !s.Foreign, name)
@@ -394,6 +401,17 @@ func TestRealtime_AudioDuration(t *testing.T) {
 		assert.Equal(t, []int64{3, 4}, got[0].Times, name)
 		assert.Equal(t, wantLength(9_600, c.want), got[0].AudioDuration, name)
 		assert.Zero(t, got[0].TokenChunks, name)
+	}
+}
+
+// A message that was skipped may be one of each open response.
+func TestRealtime_AudioDurationIsUnknownAfterAGap(t *testing.T) {
+	got := converse(realtime, Limits{EventBytes: 1 << 10}, 0, nil, created("r"), created("other"), audioDelta("AAAA"),
+		`{`+strings.Repeat(`"a":1,`, 1_000)+`"b":1}`, strings.Replace(audioDelta("AAAA"), `"r"`, `"other"`, 1), done("other", 1), done("r", 1))
+	require.Len(t, got, 2)
+	for _, c := range got {
+		assert.EqualValues(t, 1, c.ChunksOf(Audio))
+		assert.False(t, c.AudioDuration.Known)
 	}
 }
 

@@ -3,7 +3,10 @@
 
 package llmstream
 
-import "bytes"
+import (
+	"bytes"
+	"time"
+)
 
 // OpenAISpeech is the format of speech synthesis: audio, or events with audio.
 const OpenAISpeech Format = "openai_speech"
@@ -44,17 +47,24 @@ func readOpenAISpeech(_ event, v value, r *record) {
 	}
 }
 
-// audioPieces reads a body of audio: each read is a chunk. It keeps the first bytes alone.
+// audioPieces reads a body of audio: each read is a chunk, unless it follows within mergedReads. It keeps the first bytes alone.
 type audioPieces struct {
 	start []byte
 	bytes int64
+	chunk int64 // when the last chunk began, as a Unix time in nanoseconds; 0 before the first
 }
+
+// mergedReads is the time in which reads are of one chunk: the buffers on the way divide what the service wrote at once.
+const mergedReads = int64(time.Millisecond)
 
 func newAudioPieces() pieceReader { return &audioPieces{start: make([]byte, 0, maxWAVHeader)} }
 
-func (a *audioPieces) read(p []byte, r *record) {
+func (a *audioPieces) read(p []byte, time int64, r *record) {
 	r.observation.Streamed = true
-	r.channels |= Audio
+	if a.chunk == 0 || time-a.chunk >= mergedReads {
+		a.chunk = time
+		r.channels |= Audio
+	}
 	a.bytes += int64(len(p))
 	a.start = append(a.start, p[:min(len(p), cap(a.start)-len(a.start))]...)
 }

@@ -75,7 +75,7 @@ func readOpenAITranscription(e event, v value, r *record) {
 // textPieces reads a body of text: the answer is one chunk.
 type textPieces struct{ found bool }
 
-func (t *textPieces) read(p []byte, r *record) {
+func (t *textPieces) read(p []byte, _ int64, r *record) {
 	if !t.found && len(bytes.TrimSpace(p)) > 0 {
 		t.found = true
 		r.token(Content)

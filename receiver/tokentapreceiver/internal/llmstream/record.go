@@ -211,9 +211,9 @@ func isPending(status value) bool {
 	return false
 }
 
-// look looks for output that is neither text nor audio, until the first of either.
+// look looks for output that is neither text nor audio, until the first of either. Speech has no other.
 func (r *record) look(v value) {
-	if o := &r.observation; r.channels == 0 && o.TokenChunks == 0 && o.ChunksOf(Audio) == 0 && !o.OtherOutput {
+	if o := &r.observation; o.Format != OpenAISpeech && r.channels == 0 && o.TokenChunks == 0 && o.ChunksOf(Audio) == 0 && !o.OtherOutput {
 		o.OtherOutput = holdsOther(v)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // A pieceReader reads a body that has no events, as it arrives. It must hold no more than a few bytes.
 type pieceReader interface {
-	read(p []byte, r *record)
+	read(p []byte, time int64, r *record)
 	// end completes the record of a body that ended or was cut.
 	end(r *record)
 }
@@ -39,6 +39,6 @@ func (d *Decoder) piece(p []byte) {
 	index := o.Events
 	o.Events++
 	d.record.begin(event{})
-	d.pieces.read(p, &d.record)
+	d.pieces.read(p, d.time, &d.record)
 	d.report(index)
 }
