@@ -49,6 +49,7 @@ func (observer *Observer) Observe(scope string, span ptrace.Span) (*Observation,
 		if a := aliases.Get(key); a != nil {
 			o.readStandard(a, v)
 		}
+		o.readSpoken(key, v)
 		if r.attribute != nil {
 			r.attribute(o, key, v)
 		}

@@ -36,12 +36,8 @@ var tokenStream = reader{
 			o.Request.Frames = v.Bool()
 		case names.Uncounted:
 			o.Request.TokensAssumed = v.Bool()
-		case names.Interrupted:
-			o.Request.Interrupted = v.Bool()
 		case numbers.AudioDuration.Attribute():
 			o.Request.AudioDuration = durationIn(time.Second, v, &o.Unusable)
-		case numbers.AudioOutputTokens.Attribute():
-			o.Request.AudioTokens = integer(v, &o.Unusable)
 		}
 	},
 }
@@ -117,6 +113,7 @@ func (observer *Observer) ObserveTokenStream(s *TokenStream, attributes pcommon.
 		if a := aliases.Get(key); a != nil {
 			o.readStandard(a, v)
 		}
+		o.readSpoken(key, v)
 	}
 	o.adoptStandard()
 	o.Request.Outcome = s.Outcome

@@ -104,7 +104,7 @@ var unusualCalls = []string{
 	"openlit_not_streaming",
 	"litellm_v2_not_streaming",
 	"langfuse_error",
-	"semconv_cancelled",
+	"semconv_cancelled", "semconv_interrupted",
 	"semconv_ambiguous_unit",
 	"semconv_not_read",
 	"semconv_choices",

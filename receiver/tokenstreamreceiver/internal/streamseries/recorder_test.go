@@ -200,7 +200,7 @@ func (r *streamSource) newAttributes(most int) []byte {
 		case most == 1 && r.chance(60):
 			key = fmt.Sprint("own-", r.IntN(1000))
 		case r.chance(8):
-			key = r.one("tokenpulse.outcome", "tokenpulse.vantage", "tokenpulse.stall.count", "gen_ai.usage.output_tokens", "gen_ai.usage.input_tokens",
+			key = r.one("tokenpulse.outcome", "tokenpulse.vantage", "tokenpulse.stall.count", "gen_ai.usage.output_tokens", "gen_ai.usage.input_tokens", "gen_ai.usage.audio.output_tokens",
 				"llm.usage.completion_tokens", "gen_ai.response.finish_reasons", "gen_ai.response.time_to_first_chunk", "ttft_ms", "error.type",
 				"gen_ai.latency.time_to_first_token", "openinference.span.kind", "gen_ai.request.stream", "")
 		}
@@ -257,7 +257,7 @@ func (r *streamSource) addEvents(part *assembly.Part, begin int64, first, last b
 		}
 	}
 	if last && r.chance(90) {
-		end := assembly.End{FinishReason: r.one("", "stop", "error"), Error: r.one("", "", "", "failed"), Cancelled: r.chance(15)}
+		end := assembly.End{FinishReason: r.one("", "stop", "error"), Error: r.one("", "", "", "failed"), Cancelled: r.chance(15), Interrupted: r.chance(5)}
 		if r.chance(70) {
 			end.UnixNano = at + r.Int64N(2e9) - 1e8
 		}
