@@ -187,7 +187,8 @@ func (s *serverMessages) event(e event) {
 	}
 	r := c.open[at]
 	r.observation.Events++
-	r.begin(e)
+	r.begin()
+	r.event = e
 	c.read(e, v, &r.record)
 	r.look(v)
 	if chunk, ok := r.take(); ok {

@@ -236,7 +236,7 @@ func (d *Decoder) event(e event) {
 		return
 	}
 	r := &d.record
-	r.begin(e)
+	r.begin()
 	if e.stray {
 		// Only an error is believed outside the framing.
 		if v, ok := parse(e.data); ok {
@@ -249,9 +249,11 @@ func (d *Decoder) event(e event) {
 	o.Events++
 	if d.known.is(e) {
 		if r.eventFacts = d.known.facts; r.lastIsAudio {
+			r.event = e
 			r.audioAgain(d.known.textOf(e))
 		}
 	} else {
+		r.event = e
 		d.parse(e)
 	}
 	if d.gaveUp {

@@ -161,7 +161,7 @@ func FuzzReaders(f *testing.F) {
 				continue
 			}
 			formatOf(event{name: []byte(name)}, v)
-			r.begin(event{})
+			r.begin()
 			read(event{name: []byte(name), data: text}, v, r)
 			if c, ok := r.take(); ok {
 				require.Equal(t, c.Channels == Audio, c.Tokens == 0)

@@ -16,7 +16,7 @@ const maxChoices = 128
 // A record collects the facts of an answer, one event after the other.
 type record struct {
 	observation Observation
-	event       event
+	event       event // which is read
 	eventFacts
 
 	// carried counts reported tokens without visible text: they belong to the next chunk.
@@ -57,7 +57,7 @@ type eventFacts struct {
 	adds        bool          // the event adds to the usage: read again, it would add less
 }
 
-func (r *record) begin(e event) { r.event, r.eventFacts = e, eventFacts{} }
+func (r *record) begin() { r.eventFacts = eventFacts{} }
 
 // choice begins the next choice of the event.
 func (r *record) choice() { r.inChoice = false }
@@ -108,13 +108,14 @@ func (r *record) running(total int64) { r.total, r.hasTotal = total, true }
 // take returns the chunk of the event; ok is false if it carries neither tokens nor audio.
 func (r *record) take() (c Chunk, ok bool) {
 	o := &r.observation
-	for i := range o.ByChannel {
-		o.ByChannel[i] += int64(r.channels >> i & 1)
-	}
-	r.spoken += r.length
 	if r.channels&^Audio == 0 {
 		r.carried += r.counts
-		return Chunk{Channels: r.channels}, r.channels != 0
+		if r.channels == 0 {
+			return c, false
+		}
+		o.ByChannel[numChannels-1]++
+		r.spoken += r.length
+		return Chunk{Channels: Audio}, true
 	}
 	c = Chunk{Channels: r.channels, Tokens: r.marks}
 	if r.counts > 0 && r.counted >= r.marks {
@@ -131,6 +132,10 @@ func (r *record) take() (c Chunk, ok bool) {
 	}
 	o.TokenChunks++
 	o.Tokens += c.Tokens
+	for i := range o.ByChannel {
+		o.ByChannel[i] += int64(r.channels >> i & 1)
+	}
+	r.spoken += r.length
 	return c, true
 }
 

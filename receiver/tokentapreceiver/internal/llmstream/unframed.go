@@ -38,7 +38,7 @@ func (d *Decoder) piece(p []byte) {
 	o := &d.record.observation
 	index := o.Events
 	o.Events++
-	d.record.begin(event{})
+	d.record.begin()
 	d.pieces.read(p, d.time, &d.record)
 	d.report(index)
 }
