@@ -63,7 +63,7 @@ func capacityOf(t *testing.T, args ...string) (a capacityAnswer, code int) {
 }
 
 // An objective of 0.5 takes minutes to decide; e2e has one of 0.95.
-func TestCapacity_BracketsTheKnownLimitOfEngines(t *testing.T) {
+func TestCapacity_AgreesWithTheKnownLimitOfEngines(t *testing.T) {
 	slos, below, above := slosOfEngines(t), runOf(t, "3.5", "2m"), runOf(t, "9", "3m")
 	config := synthetic.Config{
 		Engines: 2, Rate: 1, Models: []synthetic.Model{{Name: "m", Speed: 1}}, Prefill: synthetic.DefaultPrefill, TPOT: synthetic.DefaultTPOT,

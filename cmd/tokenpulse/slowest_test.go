@@ -40,7 +40,7 @@ func slowestOf(t *testing.T, args ...string) []slowestRequest {
 }
 
 // AIPerf computed the latencies of the same requests, in milliseconds.
-func TestSlowest_RanksARecordingLikeASortOfItsLatencies(t *testing.T) {
+func TestSlowest_EqualsASortOfTheLatenciesOfARecording(t *testing.T) {
 	text, err := os.ReadFile(aiperfRequests)
 	require.NoError(t, err)
 	var measured []struct {

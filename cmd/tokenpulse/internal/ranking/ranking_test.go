@@ -267,7 +267,7 @@ func TestJSON_HasTheNumbersAndNullForUnknownOnes(t *testing.T) {
 }
 
 // The requests grow slower, so that each displaces another one: the worst case.
-func TestRanking_MemoryIsThatOfItsRequests(t *testing.T) {
+func TestRankingMemory_IsThatOfItsRequests(t *testing.T) {
 	const requests = 1_000_000
 	span, resource := chat(ptrace.NewTraces(), 1, nil, 1, 2, 3), pcommon.NewMap()
 	r := New(numbers.RequestDuration, 100, nil)

@@ -56,7 +56,7 @@ func TestElision_LeavesOutWhatIsLong(t *testing.T) {
 }
 
 // A long event of each kind between two short ones, in each framing that elides.
-func TestDecoder_ReadsAroundLongStringsAndArrays(t *testing.T) {
+func TestDecoderMemory_StaysSmallAroundLongStringsAndArrays(t *testing.T) {
 	const limit, long = 1 << 20, 64 << 20
 	const before, after = `{"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"b"}`, `,"finish_reason":"stop"}],"usage":{"completion_tokens":7}}`
 	for name, c := range map[string]struct{ open, filler, closing string }{
