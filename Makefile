@@ -116,7 +116,7 @@ NO_RACE := Alloc|Memory_|Equal|Agrees|AgreeWith|Simulate_
 # The unit tests of the module in a folder.
 define unit-tests
 	cd $(1) && $(TESTSUM) -- -timeout=20m $(RACE) $(if $(RACE),-skip='$(NO_RACE)') ./...
-	$(if $(RACE),cd $(1) && $(TESTSUM) -- -vet=off -run='$(NO_RACE)' $$(git grep -lE '^func Test\w*($(NO_RACE))' '*_test.go' ':!cmd' ':!e2e' ':!internal/tools' | sed 's,^,./,; s,/[^/]*$$,,' | sort -u))
+	$(if $(RACE),cd $(1) && $(TESTSUM) -- -vet=off -run='$(NO_RACE)' $$(git grep -lE '^func Test\w*($(NO_RACE))' -- '*_test.go' ':!cmd' ':!e2e' ':!internal/tools' | sed 's,^,./,; s,/[^/]*$$,,' | sort -u))
 endef
 
 # The race detector waits a second at the end of each of 60 programs, for races of goroutines that are
