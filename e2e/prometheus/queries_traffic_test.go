@@ -28,6 +28,8 @@ const (
 	queued = 500 * time.Millisecond
 	// beforeToken is the time of queue, prefill and network.
 	beforeToken = 2 * time.Second
+	// beforeAudio is the time from the first token to speech, at the client.
+	beforeAudio = 500 * time.Millisecond
 	// loading is what a cold engine takes before its prefill.
 	loading = 6 * time.Second
 )
@@ -141,6 +143,9 @@ func (r llmRequest) write(to io.Writer, begin time.Time) {
 		observer.write("chunk", first, "")
 		for i := 1; i <= 4 && !r.oneToken; i++ {
 			observer.write("chunk", first+time.Duration(10*i)*r.perToken, `,"tokens":10`)
+		}
+		if observer.usage != "" { // the client plays the answer, which changes no other number
+			observer.write("chunk", first+beforeAudio, `,"channel":"audio"`)
 		}
 		observer.write("end", r.end(), observer.usage)
 	}
