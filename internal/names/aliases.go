@@ -21,8 +21,9 @@ const (
 	Streaming
 	FinishReasons
 	ErrorKind
-	ChoiceCount   // answers to one request
-	StandardCount // number of values
+	ChoiceCount       // answers to one request
+	AudioOutputTokens // part of OutputTokens
+	StandardCount     // number of values
 )
 
 // Aliases lists the attribute names of each value: the name of the conventions
@@ -62,9 +63,10 @@ var Aliases = [StandardCount][]string{
 		GenAIRequestStream, "gen_ai.request.is_stream", "gen_ai.is_streaming", "llm.is_streaming",
 		"litellm.request.streaming", "langsmith.request.streaming",
 	},
-	FinishReasons: {GenAIFinishReasons, "llm.finish_reason", "ai.response.finishReason", "finish_reason"},
-	ErrorKind:     {ErrorType},
-	ChoiceCount:   {"gen_ai.request.choice.count", "gen_ai.request.candidate_count", "llm.request.n"},
+	FinishReasons:     {GenAIFinishReasons, "llm.finish_reason", "ai.response.finishReason", "finish_reason"},
+	ErrorKind:         {ErrorType},
+	ChoiceCount:       {"gen_ai.request.choice.count", "gen_ai.request.candidate_count", "llm.request.n"},
+	AudioOutputTokens: {"gen_ai.usage.audio.output_tokens", "llm.token_count.completion_details.audio"},
 }
 
 // InMilliseconds holds the aliases of durations in milliseconds. All others are in

@@ -59,6 +59,7 @@ func (r Reported) number() optional.Value[int64] {
 func (o *Observation) adoptStandard() {
 	o.Request.OutputTokens = o.Standard[names.OutputTokens].number()
 	o.Request.ReasoningTokens = o.Standard[names.ReasoningTokens].number()
+	o.Request.AudioTokens = o.Standard[names.AudioOutputTokens].number()
 	o.Request.Choices = o.Standard[names.ChoiceCount].Tokens
 	o.Request.InputTokens = o.Standard[names.InputTokens].number()
 	o.Request.CachedInputTokens = o.Standard[names.CacheReadInputTokens].number()

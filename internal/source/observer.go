@@ -49,7 +49,9 @@ func (observer *Observer) Observe(scope string, span ptrace.Span) (*Observation,
 		if a := aliases.Get(key); a != nil {
 			o.readStandard(a, v)
 		}
-		o.readSpoken(key, v)
+		if key == names.Interrupted {
+			o.Request.Interrupted = v.Bool()
+		}
 		if r.attribute != nil {
 			r.attribute(o, key, v)
 		}

@@ -11,7 +11,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 )
 
@@ -68,18 +67,6 @@ func (o *Observation) readStandard(a *alias, v pcommon.Value) {
 		o.setTokens(a.standard, a.rank, v)
 	}
 }
-
-// readSpoken reads what a span of any sender may say about an answer with audio.
-func (o *Observation) readSpoken(key string, v pcommon.Value) {
-	switch key {
-	case names.Interrupted:
-		o.Request.Interrupted = v.Bool()
-	case audioTokens:
-		o.Request.AudioTokens = integer(v, &o.Unusable)
-	}
-}
-
-var audioTokens = numbers.AudioOutputTokens.Attribute()
 
 // readFinishReasons keeps the worst of a list of finish reasons, or of a JSON text of one. Some engines
 // append an error message in parentheses; it is ignored.

@@ -113,7 +113,6 @@ func (observer *Observer) ObserveTokenStream(s *TokenStream, attributes pcommon.
 		if a := aliases.Get(key); a != nil {
 			o.readStandard(a, v)
 		}
-		o.readSpoken(key, v)
 	}
 	o.adoptStandard()
 	o.Request.Outcome = s.Outcome

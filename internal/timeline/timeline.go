@@ -150,10 +150,12 @@ func (t *Timeline) begin(unixNano int64) {
 func (t *Timeline) extend(chunks int, meta uint32) {
 	t.count += chunks
 	t.tokens += int64(chunks) * int64(tokensOf(meta))
-	t.audio = t.audio || channelOf(meta) == Audio
 	if t.last.chunks > 0 && t.last.meta != meta {
 		t.runs = t.last.appendBinary(t.runs)
 		t.last.chunks = 0
+	}
+	if t.last.chunks == 0 {
+		t.audio = t.audio || channelOf(meta) == Audio
 	}
 	t.last = run{t.last.chunks + int32(chunks), meta}
 }

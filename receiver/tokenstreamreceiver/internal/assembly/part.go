@@ -145,7 +145,9 @@ func (p *Part) AddChunk(k Chunk) error {
 		return Errorf(Invalid, "`seq` is %d; send an integer from 0 to %d", k.Seq, uint64(maxSeq))
 	}
 	p.batch.events++
-	if k.Tokens = k.Channel.TokensIn(k.Tokens); k.Tokens == 0 && k.Channel != timeline.Audio {
+	if k.Channel == timeline.Audio {
+		k.Tokens = 0
+	} else if k.Tokens == 0 {
 		return nil
 	}
 	if p.Chunks.Len() < p.batch.limits.MaxChunksPerStream && p.Chunks.append(&k) {

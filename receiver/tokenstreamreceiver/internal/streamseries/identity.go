@@ -53,11 +53,11 @@ const identities = 1 << 13
 
 // newIdentities returns the cache of identities.
 func (r *Recorder) newIdentities(config *keeper.Config) *identity.Cache[streamIdentity] {
-	read := slices.Concat(config.Series.Dimensions.Attributes(), config.Conventions.AttributesRead(), r.latency.AttributesRead(), []string{names.HTTPResponseStatusCode, names.ErrorType, numbers.AudioOutputTokens.Attribute()})
+	read := slices.Concat(config.Series.Dimensions.Attributes(), config.Conventions.AttributesRead(), r.latency.AttributesRead(), []string{names.HTTPResponseStatusCode, names.ErrorType})
 	for _, standard := range [...]names.Standard{
 		names.OperationName, names.ProviderName, names.RequestModel,
 		names.InputTokens, names.OutputTokens, names.ReasoningTokens, names.CacheReadInputTokens,
-		names.CacheWriteInputTokens, names.Streaming, names.FinishReasons, names.ChoiceCount,
+		names.CacheWriteInputTokens, names.Streaming, names.FinishReasons, names.ChoiceCount, names.AudioOutputTokens,
 	} {
 		read = append(read, names.Aliases[standard]...)
 	}
