@@ -73,13 +73,20 @@ func (t *tree) linkedPrefill(i int) (peer int, ok bool) {
 	if t.ofSpan(i, names.Source) != names.SourceDynamo {
 		return noNode, false
 	}
-	id, err := hex.DecodeString(t.ofSpan(i, "prefill_span_id"))
-	if err != nil || len(id) != len(pcommon.SpanID{}) {
+	peer, ok = t.spanWith(t.nodes[i].span.TraceID(), t.ofSpan(i, "prefill_span_id"))
+	ok = ok && peer != i && t.nodes[peer].call && t.roleOf(peer) != decodeRole && t.nodes[peer].vantage == timeline.VantageEngine &&
+		t.outermostEngine(peer) == peer && !t.failed(peer)
+	return peer, ok
+}
+
+// spanWith returns the span of a trace that has an ID, in hexadecimal digits.
+func (t *tree) spanWith(trace pcommon.TraceID, id string) (i int, ok bool) {
+	b, err := hex.DecodeString(id)
+	if err != nil || len(b) != len(pcommon.SpanID{}) {
 		return noNode, false
 	}
-	peer, ok = t.index[spanKey{t.nodes[i].span.TraceID(), pcommon.SpanID(id)}]
-	ok = ok && peer != i && t.nodes[peer].call && t.roleOf(peer) != decodeRole && t.nodes[peer].vantage == timeline.VantageEngine && t.outermostEngine(peer) == peer
-	return peer, ok
+	i, ok = t.index[spanKey{trace, pcommon.SpanID(b)}]
+	return i, ok
 }
 
 // sharedBy returns the request that an engine's span is a part of. ok is false if it may be a request of its own.
@@ -154,7 +161,8 @@ func (t *tree) roleOf(i int) role {
 }
 
 // pair returns which of two engines of a request did the prefill. It reports whether they are a handover: if the first one is
-// not marked as the prefill, it has to have one token of the same prompt, and no more may have been asked for.
+// not marked as the prefill, it has to have one token of the same prompt, and no more may have been asked for. Then both are of
+// two processes, and a second answer of one token has to follow the first one: parallel answers are no handover.
 func (t *tree) pair(a, b int) (h handover, ok bool) {
 	roleA, roleB := t.roleOf(a), t.roleOf(b)
 	if roleA == decodeRole || roleB == prefillRole || roleA == roleB && t.isEarlierPart(b, a) {
@@ -164,14 +172,32 @@ func (t *tree) pair(a, b int) (h handover, ok bool) {
 	if roleA == decodeRole || roleB == prefillRole || t.ofSpan(a, names.Source) != t.ofSpan(b, names.Source) || t.modelsDiffer(a, b) {
 		return h, false
 	}
-	if outcome := t.ofSpan(a, names.Outcome); outcome == names.OutcomeError || outcome == names.OutcomeCancelled {
+	if t.failed(a) {
 		return h, false
 	}
 	if roleA == prefillRole || roleB == decodeRole {
 		return h, true
 	}
-	instance, other := t.ofResource(a, names.ServiceInstanceID), t.ofResource(b, names.ServiceInstanceID)
-	return h, t.isOneToken(a) && t.samePrompt(h) && (instance == "" || instance != other) && (t.transfer(h).rejected == noReason || !t.sameClock(h) && !t.isOneToken(b))
+	if !t.isOneToken(a) || !t.samePrompt(h) || !t.areTwoProcesses(h) {
+		return h, false
+	}
+	plausible := t.transfer(h).rejected == noReason
+	if t.isOneToken(b) {
+		return h, plausible && t.nodes[b].span.StartTimestamp() >= t.nodes[a].span.EndTimestamp()
+	}
+	return h, plausible || !t.sameClock(h)
+}
+
+// failed reports whether an engine did not finish its part of a request.
+func (t *tree) failed(i int) bool {
+	outcome := t.ofSpan(i, names.Outcome)
+	return outcome == names.OutcomeError || outcome == names.OutcomeCancelled
+}
+
+// areTwoProcesses reports whether two engines' spans can be of two processes.
+func (t *tree) areTwoProcesses(h handover) bool {
+	a, b := t.ofResource(h.prefill, names.ServiceInstanceID), t.ofResource(h.decode, names.ServiceInstanceID)
+	return t.nodes[h.prefill].resource != t.nodes[h.decode].resource && (a == "" || a != b)
 }
 
 func (t *tree) ofSpan(i int, name string) string {
