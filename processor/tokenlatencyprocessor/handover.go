@@ -5,6 +5,7 @@ package tokenlatencyprocessor
 
 import (
 	"slices"
+	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
@@ -24,10 +25,56 @@ type handover struct{ prefill, decode int }
 func (t *tree) joinHandovers(counts *tally) {
 	t.readTransfers()
 	found := t.handovers()
+	t.complete(found, counts)
 	for _, h := range found {
 		t.handOver(h, counts)
 	}
 	t.repeat(found)
+}
+
+// recallHandovers restores what an earlier processor knew of its handovers: which spans have the numbers of both engines, and
+// when their requests began.
+func (t *tree) recallHandovers() {
+	for _, i := range t.calls {
+		n := &t.nodes[i]
+		joined, ok := n.span.Attributes().Get(names.Joined)
+		if !ok || n.vantage != timeline.VantageEngine || joined.Type() != pcommon.ValueTypeSlice {
+			continue
+		}
+		for _, entry := range joined.Slice().All() {
+			number, id, _ := strings.Cut(entry.Str(), "=")
+			from, known := t.spanWith(n.span.TraceID(), id)
+			if !known || !attributes.IsRepeated(t.nodes[from].span) {
+				continue
+			}
+			n.whole = true
+			if began := t.nodes[from].span.StartTimestamp(); names.Prefix+number == numbers.RequestDuration.Attribute() && began < n.span.StartTimestamp() {
+				n.before = n.span.StartTimestamp() - began
+			}
+		}
+	}
+}
+
+// complete adds what spans of engines below the two of a handover report, such as those of vLLM below Dynamo's workers.
+func (t *tree) complete(found []handover, counts *tally) {
+	if len(found) == 0 {
+		return
+	}
+	inner := map[int]*engineTimes{}
+	for _, h := range found {
+		inner[h.prefill], inner[h.decode] = new(engineTimes), new(engineTimes)
+	}
+	for _, i := range t.calls {
+		if t.nodes[i].vantage != timeline.VantageEngine {
+			continue
+		}
+		if outermost := t.outermostEngine(i); outermost != i && inner[outermost] != nil {
+			inner[outermost].fill(t.nodes[i].span)
+		}
+	}
+	for i, times := range inner {
+		fillPhases(t.nodes[i].span.Attributes(), times, counts)
+	}
 }
 
 // repeat marks the engines' spans of the prefills, also those below another one, and removes them from the calls.
@@ -63,6 +110,7 @@ func (t *tree) handOver(h handover, counts *tally) {
 	prefill, decode := &t.nodes[h.prefill], &t.nodes[h.decode]
 	first, own, from := prefill.span.Attributes(), decode.span.Attributes(), prefill.span.SpanID()
 	took := t.transfer(h)
+	decode.whole = true
 	if decode.span.StartTimestamp() > prefill.span.StartTimestamp() {
 		decode.before = decode.span.StartTimestamp() - prefill.span.StartTimestamp()
 	}
@@ -81,6 +129,10 @@ func (t *tree) handOver(h handover, counts *tally) {
 		} else {
 			removeMeasure(own, id)
 		}
+	}
+	if v, known := first.Get(names.Cold); known && v.Bool() { // a request waits for both replicas
+		own.PutBool(names.Cold, true)
+		putJoined(own, names.Cold, from)
 	}
 	if m := took.measure; m.Known {
 		attributes.PutMeasure(own, numbers.TransferDuration.Attribute(), m)

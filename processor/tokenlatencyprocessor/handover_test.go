@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/processor/processortest"
 
@@ -136,17 +137,19 @@ func TestHandover_OtherEnginesStayApart(t *testing.T) {
 		spans []placed
 		hosts map[byte]string
 	}{
-		"without a call above both":                        {spans: []placed{below(proxy, 9), prefillEngine(nil), decodeEngine(nil)}},
-		"calls of an agent":                                {spans: []placed{plainSpan(2, 0, 0, 2000), clientSpan(1, 2, 5, 265, nil), anotherClient, below(prefillEngine(nil), 1), below(decodeEngine(nil), 5)}},
-		"a service that calls models while it answers":     {spans: []placed{withVantage(client, "server"), proxy, clientSpan(6, 2, 5, 265, nil), anotherClient, below(prefillEngine(nil), 6), below(decodeEngine(nil), 5)}},
-		"a tool of the client":                             {spans: []placed{client, {2, 1, "tool", 5, 1990, map[string]any{"openinference.span.kind": "TOOL"}}, prefillEngine(nil), decodeEngine(nil)}},
-		"another prompt":                                   {spans: []placed{client, proxy, prefillEngine(map[string]any{"gen_ai.usage.prompt_tokens": 90}), decodeEngine(nil)}},
-		"the first one answered":                           {spans: []placed{client, proxy, prefillEngine(map[string]any{"gen_ai.usage.completion_tokens": 2}), decodeEngine(nil)}},
-		"the first one was asked for more":                 {spans: []placed{client, proxy, prefillEngine(map[string]any{"gen_ai.request.max_tokens": 512}), decodeEngine(nil)}},
-		"the first one reports no tokens":                  {spans: []placed{client, proxy, engineSpan(3, 2, 10, 260, nil), decodeEngine(nil)}},
-		"another model":                                    {spans: []placed{client, proxy, withModel(prefillEngine(nil), "a"), withModel(decodeEngine(nil), "b")}},
-		"a retry in between":                               {spans: []placed{client, proxy, prefillEngine(nil), decodeEngine(nil), vllmSpan(5, 300, 400, map[string]any{}, nil)}},
-		"at the same time on one clock":                    {spans: []placed{client, proxy, prefillEngine(nil), at(decodeEngine(nil), 20, 1720)}, hosts: map[byte]string{3: "a", 4: "a"}},
+		"without a call above both":                    {spans: []placed{below(proxy, 9), prefillEngine(nil), decodeEngine(nil)}},
+		"calls of an agent":                            {spans: []placed{plainSpan(2, 0, 0, 2000), clientSpan(1, 2, 5, 265, nil), anotherClient, below(prefillEngine(nil), 1), below(decodeEngine(nil), 5)}},
+		"a service that calls models while it answers": {spans: []placed{withVantage(client, "server"), proxy, clientSpan(6, 2, 5, 265, nil), anotherClient, below(prefillEngine(nil), 6), below(decodeEngine(nil), 5)}},
+		"a tool of the client":                         {spans: []placed{client, {2, 1, "tool", 5, 1990, map[string]any{"openinference.span.kind": "TOOL"}}, prefillEngine(nil), decodeEngine(nil)}},
+		"another prompt":                               {spans: []placed{client, proxy, prefillEngine(map[string]any{"gen_ai.usage.prompt_tokens": 90}), decodeEngine(nil)}},
+		"the first one answered":                       {spans: []placed{client, proxy, prefillEngine(map[string]any{"gen_ai.usage.completion_tokens": 2}), decodeEngine(nil)}},
+		"the first one was asked for more":             {spans: []placed{client, proxy, prefillEngine(map[string]any{"gen_ai.request.max_tokens": 512}), decodeEngine(nil)}},
+		"the first one reports no tokens":              {spans: []placed{client, proxy, engineSpan(3, 2, 10, 260, nil), decodeEngine(nil)}},
+		"another model":                                {spans: []placed{client, proxy, withModel(prefillEngine(nil), "a"), withModel(decodeEngine(nil), "b")}},
+		"a retry in between":                           {spans: []placed{client, proxy, prefillEngine(nil), decodeEngine(nil), vllmSpan(5, 300, 400, map[string]any{}, nil)}},
+		"at the same time on one clock":                {spans: []placed{client, proxy, prefillEngine(nil), at(decodeEngine(nil), 20, 1720)}, hosts: map[byte]string{3: "a", 4: "a"}},
+		"two answers of one token at the same time": {spans: []placed{client, proxy, prefillEngine(nil), at(decodeEngine(map[string]any{ // such as n = 2 of a classifier
+			"gen_ai.usage.completion_tokens": 1, "gen_ai.request.max_tokens": 1, "gen_ai.latency.time_to_first_token": 0.24}), 11, 262)}},
 		"two tokens at the same time":                      {spans: []placed{client, proxy, prefillEngine(nil), at(decodeEngine(map[string]any{"gen_ai.usage.completion_tokens": 1, "gen_ai.request.max_tokens": 1}), 20, 1720)}},
 		"an engine of another kind":                        {spans: []placed{client, proxy, prefillEngine(nil), {4, 2, " Req abcd1234", 280, 1980, decodeEngine(nil).attributes}}},
 		"a prefill and a decode of two requests of SGLang": {spans: []placed{client, proxy, sglangSpan(3, "prefill", "0x1f", 10, 600), sglangSpan(4, "decode", "0x20", 10, 1980)}},
@@ -170,6 +173,17 @@ func TestHandover_OtherEnginesStayApart(t *testing.T) {
 		for _, resource := range traces.ResourceSpans().All() {
 			resource.Resource().Attributes().PutStr(names.ServiceInstanceID, "pod-1")
 		}
+		require.Empty(t, repeatedOf(processTrace(t, joining(), traces)[3]))
+	})
+	t.Run("one resource", func(t *testing.T) {
+		traces := traceOf(t, client, proxy, prefillEngine(nil), decodeEngine(nil))
+		all := traces.ResourceSpans()
+		all.At(3).ScopeSpans().At(0).Spans().MoveAndAppendTo(all.At(2).ScopeSpans().At(0).Spans())
+		require.Empty(t, repeatedOf(processTrace(t, joining(), traces)[3]))
+	})
+	t.Run("the first one failed, and the second one names it", func(t *testing.T) {
+		traces := traceOf(t, dynamoPair()...)
+		allSpans(traces)[2].Status().SetCode(ptrace.StatusCodeError)
 		require.Empty(t, repeatedOf(processTrace(t, joining(), traces)[3]))
 	})
 	t.Run("without join", func(t *testing.T) {
@@ -213,6 +227,21 @@ func sglangSpan(id byte, role, room string, start, end int64) placed {
 	return s
 }
 
+func dynamoWorker(id byte, start, end int64, more map[string]any) placed {
+	attributes := map[string]any{"model": "m", "input_tokens": 100, "ttft_ms": "180.00", "output_tokens": 16, "disagg_role": "decode"}
+	maps.Copy(attributes, more)
+	return placed{id, 2, "engine.generate", start, end, attributes}
+}
+
+// dynamoPair returns the spans of a client, a frontend, and two workers, of which the decode names the prefill.
+func dynamoPair() []placed {
+	return []placed{
+		halfSecondClient(), plainSpan(2, 1, 0, 2000),
+		dynamoWorker(3, 10, 260, map[string]any{"disagg_role": "prefill", "output_tokens": 1, "ttft_ms": "240.00"}),
+		dynamoWorker(4, 280, 1980, map[string]any{"prefill_trace_id": "01000000000000000000000000000000", "prefill_span_id": "0300000000000000"}),
+	}
+}
+
 // Marks of SGLang, Dynamo and llm-d need no call above both engines.
 func TestHandover_ByMarksOfTheEngines(t *testing.T) {
 	// SGLang's router sends the request to both at once. The prefill's span ends after the cache was sent, its prefill after
@@ -222,16 +251,6 @@ func TestHandover_ByMarksOfTheEngines(t *testing.T) {
 	maps.Copy(decode.attributes, map[string]any{"gen_ai.latency.time_to_first_token": 0.3, "gen_ai.latency.time_in_model_decode": 1.6, "gen_ai.usage.completion_tokens": 17})
 	sglang := map[string]float64{"tokenpulse.time_to_first_token": 0.302, "tokenpulse.prefill.duration": 0.19, "tokenpulse.transfer.duration": 0.112, "tokenpulse.decode.duration": 1.6}
 
-	worker := func(id byte, start, end int64, more map[string]any) placed {
-		attributes := map[string]any{"model": "m", "input_tokens": 100, "ttft_ms": "180.00", "output_tokens": 16, "disagg_role": "decode"}
-		maps.Copy(attributes, more)
-		return placed{id, 2, "engine.generate", start, end, attributes}
-	}
-	dynamo := []placed{
-		plainSpan(2, 0, 0, 2000),
-		worker(3, 10, 260, map[string]any{"disagg_role": "prefill", "output_tokens": 1, "ttft_ms": "240.00"}),
-		worker(4, 280, 1980, map[string]any{"prefill_trace_id": "01000000000000000000000000000000", "prefill_span_id": "0300000000000000"}),
-	}
 	stage := func(id, parent byte, name string, start, end int64) placed {
 		return placed{id, parent, name, start, end, map[string]any{"llm_d.pd_proxy.connector": "nixlv2"}}
 	}
@@ -250,7 +269,7 @@ func TestHandover_ByMarksOfTheEngines(t *testing.T) {
 			[]placed{plainSpan(2, 0, 0, 2000), prefill, decode, plainSpan(7, 3, 10, 600), {8, 7, "prefill_transfer_kv_cache", 200, 290, nil}},
 			map[string]float64{"tokenpulse.time_to_first_token": 0.302, "tokenpulse.prefill.duration": 0.19, "tokenpulse.transfer.duration": 0.09},
 		},
-		"Dynamo": {dynamo, map[string]float64{
+		"Dynamo": {dynamoPair()[1:], map[string]float64{
 			"tokenpulse.time_to_first_token": 0.45, "tokenpulse.prefill.duration": 0.24, "tokenpulse.transfer.duration": 0.21, "tokenpulse.decode.duration": 1.52,
 		}},
 		"llm-d": {llmD, whole},
@@ -331,6 +350,56 @@ func TestHandover_IsJudgedByTheWholeRequest(t *testing.T) {
 	spans := processTrace(t, cfg, traceOf(t, halfSecondClient(), plainSpan(2, 1, 5, 1990), prefillEngine(nil), decodeEngine(nil)))
 	require.Equal(t, bad("ttft"), verdictsOn(spans[4]))
 	require.Empty(t, verdictsOn(spans[3]))
+}
+
+// Each of Dynamo's workers has vLLM's span below it. Queue and prefill are those of the prefill's vLLM.
+func TestHandover_EnginesBelowBothReportTheirOwnPhases(t *testing.T) {
+	nested := []placed{below(at(prefillEngine(nil), 15, 258), 3), below(at(decodeEngine(nil), 285, 1975), 4)}
+	nested[0].id, nested[1].id = 5, 6
+	nested[1].attributes["gen_ai.latency.e2e"] = 1.69
+	nested[0].attributes["gen_ai.latency.e2e"] = 0.243
+	spans := processTrace(t, joining(), traceOf(t, append(dynamoPair(), nested...)...))
+	require.Equal(t, "0400000000000000", repeatedOf(spans[3]))
+	for _, id := range []byte{1, 4} {
+		requireNumbers(t, map[string]float64{"tokenpulse.queue.duration": 0.04, "tokenpulse.prefill.duration": 0.19, "tokenpulse.decode.duration": 1.5}, spans[id])
+	}
+}
+
+// The sums of the trace and the spans of the phases begin at the prefill, also if an earlier processor joined the engines.
+func TestHandover_ALaterProcessorKnowsWhenTheRequestBegan(t *testing.T) {
+	second := map[string]*Config{"joins again": joiningWithPhases(), "only rolls up": annotate.DefaultConfig()}
+	for name, cfg := range second {
+		t.Run(name, func(t *testing.T) {
+			cfg.RollUp = true
+			p, sink := newProcessor(t, processortest.NewNopSettings(typ), joiningWithPhases())
+			require.NoError(t, p.ConsumeTraces(t.Context(), traceOf(t,
+				placed{2, 0, "forward_request", 5, 1990, map[string]any{"llm_d.pd_proxy.connector": "nixlv2"}}, prefillEngine(nil), decodeEngine(nil))))
+			later, laterSink := newProcessor(t, processortest.NewNopSettings(typ), cfg)
+			require.NoError(t, later.ConsumeTraces(t.Context(), sink.AllTraces()[0]))
+			traces := laterSink.AllTraces()[0]
+			require.ElementsMatch(t, []phase{{4, "queue", -270, -230}, {4, "prefill", -230, -40}, {4, "transfer", -40, 180}, {4, "decode", 180, 1680}}, phasesIn(traces))
+			for _, span := range allSpans(traces) {
+				if span.SpanID() == (pcommon.SpanID{2}) {
+					requireNumbers(t, map[string]float64{names.TraceCalls: 1, names.TraceCallDuration: 1.97, "tokenpulse.trace.time_to_answer": 0.455}, span)
+				}
+			}
+		})
+	}
+}
+
+func TestHandover_IsColdIfEitherEngineIs(t *testing.T) {
+	for name, test := range map[string]struct{ prefill, decode, want bool }{"prefill": {true, false, true}, "decode": {false, true, true}, "neither": {}} {
+		t.Run(name, func(t *testing.T) {
+			prefill, decode := prefillEngine(nil), decodeEngine(nil)
+			if test.prefill {
+				prefill.attributes[names.Cold] = true
+			}
+			if test.decode {
+				decode.attributes[names.Cold] = true
+			}
+			require.Equal(t, test.want, isCold(processTrace(t, joining(), traceOf(t, halfSecondClient(), plainSpan(2, 1, 5, 1990), prefill, decode))[4]))
+		})
+	}
 }
 
 // Engines inside the prefill's engine are part of the prefill.

@@ -95,7 +95,7 @@ func (t *tree) join(counts *tally) {
 }
 
 // engines returns the times of each outermost engine span. An engine's span below another engine's
-// belongs to the same request and adds what that one lacks.
+// belongs to the same request and adds what that one lacks, unless that one already has the phases of two engines.
 func (t *tree) engines() map[int]*engineTimes {
 	engines := map[int]*engineTimes{}
 	for _, i := range t.calls {
@@ -106,9 +106,12 @@ func (t *tree) engines() map[int]*engineTimes {
 	}
 	for _, i := range t.calls {
 		if t.nodes[i].vantage == timeline.VantageEngine {
-			if outermost := engines[t.outermostEngine(i)]; outermost != nil {
+			o := t.outermostEngine(i)
+			if outermost := engines[o]; outermost != nil {
 				outermost.spans = append(outermost.spans, i)
-				outermost.fill(t.nodes[i].span)
+				if !t.nodes[o].whole {
+					outermost.fill(t.nodes[i].span)
+				}
 			}
 		}
 	}
@@ -164,6 +167,11 @@ func (t *tree) outermostEngine(i int) int {
 // fillFromEngine writes the engine's phases on a span that lacks them or has estimates, and the
 // difference of their times to first token.
 func fillFromEngine(own pcommon.Map, engine *engineTimes, counts *tally) {
+	fillPhases(own, engine, counts)
+	putNetwork(own, attributes.Measured(own, numbers.TimeToFirstToken.Attribute()), engine.firstToken, counts)
+}
+
+func fillPhases(own pcommon.Map, engine *engineTimes, counts *tally) {
 	limit := attributes.Measured(own, numbers.RequestDuration.Attribute())
 	for i, name := range enginePhases {
 		reported, phase := attributes.Measured(own, name), engine.phases[i]
@@ -176,7 +184,6 @@ func fillFromEngine(own pcommon.Map, engine *engineTimes, counts *tally) {
 			putJoined(own, name, phase.span)
 		}
 	}
-	putNetwork(own, attributes.Measured(own, numbers.TimeToFirstToken.Attribute()), engine.firstToken, counts)
 }
 
 // updateDecodeShare writes the decode share of the joined phases. With `detail: standard` it only

@@ -173,6 +173,7 @@ func (p *tokenLatency) processTree(w *worker, traces ptrace.Traces) {
 	defer w.tree.reset()
 	p.pieces.inspect(&w.tree)
 	p.markRepeats(w)
+	w.tree.recallHandovers()
 	if p.config.Join {
 		w.tree.join(&w.tally)
 		w.tree.addPhases(p.config.Phases)

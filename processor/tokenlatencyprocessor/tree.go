@@ -35,6 +35,7 @@ type node struct {
 	agent    bool // an agent or a tool, whose calls are requests of their own
 	topmost  bool // of the spans that one engine's span was joined with
 	vantage  timeline.Vantage
+	whole    bool              // of a decode that has the numbers of the whole request, from the engine of the prefill too
 	before   pcommon.Timestamp // how long the request of a call began before its span
 }
 
