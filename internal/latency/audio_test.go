@@ -89,3 +89,26 @@ func TestInterrupted_IsCancelledWithoutAStall(t *testing.T) {
 	l := analyze(t, standard, Observed{Duration: 5 * time.Second, Outcome: names.OutcomeError, Interrupted: true}, chunks)
 	require.Equal(t, names.OutcomeError, l.Outcome, "the transport failed")
 }
+
+// A client that disconnects while audio arrives did not wait for a token.
+func TestAudio_CancelledWhileItArrivesIsNoStall(t *testing.T) {
+	for name, test := range map[string]struct {
+		speech []chunk
+		want   int64
+	}{
+		"while it arrives":     {speech(600, 1200, 1800), 0},
+		"long after the audio": {speech(600, 1200), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			options := standard
+			options.Moments = true
+			l := analyze(t, options, Observed{Duration: 2 * time.Second, Outcome: names.OutcomeCancelled}, append(contents(100, 120), test.speech...))
+			require.Equal(t, test.want == 1, l.StalledAtEnd)
+			require.Equal(t, test.want, l.Count(numbers.StallCount))
+			if test.want == 1 {
+				require.InDelta(t, 0.8, l.Measures[numbers.StallDuration].Value, 1e-9)
+				require.Equal(t, []Stall{{1200 * ms, 800 * ms, 2}}, l.Moments.Stalls)
+			}
+		})
+	}
+}

@@ -358,13 +358,13 @@ func (d *derivation) gaps() {
 	}
 }
 
-// stalls sets the gaps longer than the threshold. The wait from the last token to the end
-// is one, too, if the client gave up during it. A user who interrupts did not give up. Other requests end for reasons such as an
-// idle timeout, which say nothing about the pace of the tokens.
+// stalls sets the gaps longer than the threshold. The wait at the end is one, too, if the client gave up during it.
+// A user who interrupts did not give up. Other requests end for reasons such as an idle timeout, which say nothing
+// about the pace of the tokens.
 func (d *derivation) stalls() {
 	count, total := d.arrivals.stalls, d.arrivals.stallTime
-	if last, known := d.lastToken(); known && d.latency.Outcome == names.OutcomeCancelled && !d.request.Interrupted {
-		if wait := d.request.Duration - last; wait > d.options.StallThreshold {
+	if from, known := d.waitedFrom(); known && d.latency.Outcome == names.OutcomeCancelled && !d.request.Interrupted {
+		if wait := d.request.Duration - from; wait > d.options.StallThreshold {
 			d.latency.StalledAtEnd = true
 			count, total = count+1, min(total, math.MaxInt64-wait)+wait
 		}
@@ -390,6 +390,15 @@ func (d *derivation) lastToken() (ck time.Duration, known bool) {
 		ck, known = d.arrivals.last, d.request.LastChunksDropped == 0
 	}
 	return ck, known && ck >= 0
+}
+
+// waitedFrom returns when the wait at the end began: at the last token, or at a later chunk of audio.
+func (d *derivation) waitedFrom() (from time.Duration, known bool) {
+	from, known = d.lastToken()
+	if d.audio.chunks > 0 {
+		from = max(from, d.audio.last)
+	}
+	return from, known
 }
 
 // plausible returns the reported statistics without those outside [0, request

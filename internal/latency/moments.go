@@ -59,7 +59,7 @@ func (l *longest) add(stall Stall) {
 	}
 }
 
-// moments sets what happened when. The wait of a client that gave up is a stall after the last token.
+// moments sets what happened when. The wait of a client that gave up is a stall, too.
 func (d *derivation) moments(first Milestone) {
 	moments := &d.latency.Moments
 	if d.latency.Measures[numbers.TimeToFirstToken].Known {
@@ -68,7 +68,8 @@ func (d *derivation) moments(first Milestone) {
 	if last, known := d.lastToken(); known && last <= d.limit {
 		moments.LastToken = optional.Of(last)
 		if d.latency.StalledAtEnd {
-			d.arrivals.longest.add(Stall{last, d.request.Duration - last, d.arrivals.tokens})
+			from, _ := d.waitedFrom()
+			d.arrivals.longest.add(Stall{from, d.request.Duration - from, d.arrivals.tokens})
 		}
 	}
 	moments.Stalls = slices.DeleteFunc(d.arrivals.longest.stalls, func(s Stall) bool { return s.At < 0 || d.limit < s.At })
