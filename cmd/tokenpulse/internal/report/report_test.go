@@ -202,6 +202,17 @@ func TestTable_ShowsTheNumbers(t *testing.T) {
 	}
 }
 
+func TestTable_HasTheFirstAudio(t *testing.T) {
+	spoken := spans(request{model: "a", arrivals: []int64{250_000, 300_000}})
+	channels := spoken.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0).Attributes().PutEmptySlice("tokenpulse.chunk.channels")
+	for range 2 {
+		channels.AppendEmpty().SetStr("audio")
+	}
+	out := table(t, reportOf(t, keeper.NewDefaultConfig(), spoken))
+	require.Regexp(t, `a +client +first audio +1 +250ms `, out)
+	require.NotContains(t, out, "TTFT")
+}
+
 // A terminal obeys control characters, which names of senders may hold.
 func TestTable_EscapesNames(t *testing.T) {
 	r := reportOf(t, keeper.NewDefaultConfig(), spans(request{model: "m\x1b[2J\nforged", arrivals: []int64{1}}))

@@ -26,6 +26,7 @@ var latencies = [...]struct {
 	id    numbers.ID
 }{
 	{"TTFT", numbers.TimeToFirstToken},
+	{"first audio", numbers.TimeToFirstAudio},
 	{"ITL", numbers.InterTokenLatency},
 	{"TPOT", numbers.TimePerOutputToken},
 	{"queue", numbers.QueueDuration},
