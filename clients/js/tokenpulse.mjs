@@ -7,6 +7,7 @@
 const otel = await import('@opentelemetry/api').catch(() => undefined);
 const maxChunks = 10_000; // recorded of one stream; further ones are counted
 const maxPosts = 16; // at a time; further streams are not posted
+const audioTokens = 'gen_ai.usage.audio.output_tokens';
 let posts = 0;
 
 /**
@@ -93,6 +94,7 @@ class Recorder {
     set('gen_ai.request.stream', false, whole && this.own !== undefined);
     set('gen_ai.usage.input_tokens', this.usage.input);
     set('gen_ai.usage.output_tokens', this.usage.output);
+    set(audioTokens, this.usage.audio);
     set('tokenpulse.chunk.offsets', this.offsets, !whole && !(failure && this.offsets.length === 0));
     set('tokenpulse.chunk.tokens', this.tokens, this.tokens.some((n) => n !== 1));
     set('tokenpulse.chunk.channels', this.channels, this.channels.some((channel) => channel !== 'content'));
@@ -115,7 +117,9 @@ class Recorder {
     const send = async () => {
       const body = line('start', 0, { vantage: 'client', resource: { 'service.name': service }, attributes: this.attributes })
         + this.offsets.map((offset, i) => line('chunk', offset, { tokens: this.tokens[i], channel: this.channels[i] })).join('')
-        + line('end', duration * 1e3, { usage: { input_tokens: this.usage.input, output_tokens: this.usage.output }, error, cancelled: cancelled || undefined });
+        + line('end', duration * 1e3, {
+          usage: { input_tokens: this.usage.input, output_tokens: this.usage.output }, attributes: { [audioTokens]: this.usage.audio }, error, cancelled: cancelled || undefined,
+        });
       const headers = { 'Content-Type': 'application/x-ndjson' };
       await (await fetch(`${endpoint}/v1/tokens`, { method: 'POST', headers, body, signal: AbortSignal.timeout(5_000) })).text();
     };
@@ -181,14 +185,16 @@ function watchIterator(iterator, recorder, signal) {
   return iterator;
 }
 
-/** Returns the channel of the text in an event or choice, or undefined if it has none. */
-function channelOf({ type, delta, text, content_block, item }) {
+/** Returns the channel of the text or audio in an event or choice, or undefined if it has none. */
+function channelOf({ type, delta, text, audio, content_block, item }) {
+  if (/audio\.delta$/.test(type)) return (delta || audio) ? 'audio' : undefined;
   if (/^(content_block_start|response\.output_item\.added)$/.test(type)) return (content_block ?? item).name && 'tool_call';
   if (type !== undefined && !/delta$/.test(type)) return undefined; // of Anthropic, the Responses API and the AI SDK
   const d = typeof delta === 'object' ? delta : {};
-  if (d.content || d.refusal || d.text) return 'content';
+  if (d.content || d.refusal || d.text || d.audio?.transcript) return 'content';
   if (d.reasoning_content || d.reasoning || d.thinking) return 'reasoning';
   if (d.tool_calls?.length || d.function_call || d.partial_json) return 'tool_call';
+  if (d.audio?.data) return 'audio';
   if (typeof delta !== 'string' ? !text : !delta) return undefined;
   return /reasoning/.test(type) ? 'reasoning' : /arguments|input|code/.test(type) ? 'tool_call' : 'content';
 }
@@ -198,6 +204,7 @@ function readUsage(item, into) {
   if (!usage) return;
   const cached = (usage.cache_read_input_tokens ?? 0) + (usage.cache_creation_input_tokens ?? 0); // not in Anthropic's input_tokens
   into.input = usage.prompt_tokens ?? usage.inputTokens ?? (usage.input_tokens >= 0 ? usage.input_tokens + cached : into.input);
+  into.audio = (usage.completion_tokens_details ?? usage.output_tokens_details)?.audio_tokens || into.audio; // a part of the output
   into.output = usage.completion_tokens ?? usage.outputTokens ?? usage.output_tokens ?? into.output;
 }
 

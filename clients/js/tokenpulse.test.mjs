@@ -34,6 +34,11 @@ const channels = {
     [chat({ tool_calls: [{ index: 0, function: { arguments: '{' } }] }), 'tool_call'], [chat({ refusal: 'x' }), 'content'], [chat({}), undefined],
     [{ choices: [], usage: { prompt_tokens: 17, completion_tokens: 12 } }, undefined],
   ],
+  'audio of OpenAI': [
+    [chat({ audio: { id: 'a', transcript: 'x' } }), 'content'], [chat({ audio: { id: 'a', data: 'AAAA' } }), 'audio'], [chat({ audio: { expires_at: 1 } }), undefined],
+    [{ type: 'response.output_audio.delta', delta: 'AAAA' }, 'audio'], [{ type: 'response.audio.delta', delta: '' }, undefined],
+    [{ type: 'response.output_audio_transcript.delta', delta: 'x' }, 'content'], [{ type: 'speech.audio.delta', audio: 'AAAA' }, 'audio'],
+  ],
   'OpenAI completions': [[{ choices: [{ text: 'x' }] }, 'content'], [{ choices: [{ text: '', finish_reason: 'stop' }] }, undefined]],
   'Responses API': [
     [{ type: 'response.created', response: {} }, undefined],
@@ -74,6 +79,14 @@ for (const [name, items] of Object.entries(channels)) {
     }
   });
 }
+
+test('audio tokens are reported apart', async () => {
+  for (const details of [{ completion_tokens: 12, completion_tokens_details: { audio_tokens: 9 } }, { output_tokens: 12, output_tokens_details: { audio_tokens: 9 } }]) {
+    const attributes = await attributesOf([chat({ content: 'x' }), { choices: [], usage: details }]);
+    assert.equal(attributes['gen_ai.usage.output_tokens'], 12);
+    assert.equal(attributes['gen_ai.usage.audio.output_tokens'], 9);
+  }
+});
 
 test('each choice of a chunk has a token', async () => {
   const attributes = await attributesOf([chat({ content: 'x' }, { content: 'y' }), chat({ content: 'x' }, { content: '' })]);

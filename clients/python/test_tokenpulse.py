@@ -136,6 +136,15 @@ CHANNELS = {
         ({"type": "content.delta", "delta": "x"}, None),
         ({"type": "chunk", "chunk": {"choices": [], "usage": {"prompt_tokens": 17, "completion_tokens": 12}}}, None),
     ],
+    "audio of OpenAI": [
+        (chat({"audio": {"id": "a", "transcript": "x"}}), "content"),
+        (chat({"audio": {"id": "a", "data": "AAAA"}}), "audio"),
+        (chat({"audio": {"expires_at": 1}}), None),
+        ({"type": "response.output_audio.delta", "delta": "AAAA"}, "audio"),
+        ({"type": "response.audio.delta", "delta": ""}, None),
+        ({"type": "response.output_audio_transcript.delta", "delta": "x"}, "content"),
+        ({"type": "speech.audio.delta", "audio": "AAAA"}, "audio"),
+    ],
     "OpenAI completions": [({"choices": [{"text": "x"}]}, "content"), ({"choices": [{"text": ""}]}, None)],
     "Responses API": [
         ({"type": "response.output_item.added", "item": {"type": "message"}}, None),
@@ -182,6 +191,13 @@ class TimedTest(unittest.TestCase):
                     usage = [self.span.attributes.get("gen_ai.usage." + key) for key in ("input_tokens", "output_tokens")]
                     self.assertIn(usage, ([17, 12], [None, None]))
                     self.assertEqual(usage[0] is None, "usage" not in json.dumps([item for item, _ in items]))
+
+    def test_audio_tokens_are_reported_apart(self):
+        for details in ({"completion_tokens": 12, "completion_tokens_details": {"audio_tokens": 9}}, {"output_tokens": 12, "output_tokens_details": {"audio_tokens": 9}}):
+            self.setUp()
+            list(timed(lambda: iter([chat({"content": "x"}), {"choices": [], "usage": details}]), span=self.span))
+            self.assertEqual(self.span.attributes["gen_ai.usage.output_tokens"], 12)
+            self.assertEqual(self.span.attributes["gen_ai.usage.audio.output_tokens"], 9)
 
     def test_streams_of_libraries_stay_the_same_object(self):
         stream = Stream([chat({"content": "x"}), chat({"content": "y"})])
@@ -324,11 +340,15 @@ class TimedTest(unittest.TestCase):
             list(timed(lambda: iter(["secret"])))
             os.environ["TOKENPULSE_ENDPOINT"] = "http://collector"
             before = threading.active_count()
-            list(timed(lambda: iter(["secret"])))
+            usage = {"completion_tokens": 12, "completion_tokens_details": {"audio_tokens": 9}}
+            list(timed(lambda: iter([chat({"audio": {"data": "secret"}}), {"choices": [], "usage": usage}])))
             wait_until(lambda: urlopen.call_count == 1 and threading.active_count() == before)
             request = urlopen.call_args.args[0]
             self.assertEqual(request.full_url, "http://collector/v1/tokens")
             self.assertNotIn(b"secret", request.data)
+            chunk, end = map(json.loads, request.data.splitlines()[1:])
+            self.assertEqual(chunk["channel"], "audio")
+            self.assertEqual((end["usage"], end["attributes"]), ({"output_tokens": 12}, {"gen_ai.usage.audio.output_tokens": 9}))
             urlopen.side_effect = lambda *_, **__: blocked.wait(5) and 1 / 0
             started = time.monotonic()
             for _ in range(20):

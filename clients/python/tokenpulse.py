@@ -21,6 +21,7 @@ except ImportError:
     trace = None
 
 MAX_CHUNKS = 10_000  # recorded of one stream; further ones are counted
+AUDIO_TOKENS = "gen_ai.usage.audio.output_tokens"
 _posts = threading.BoundedSemaphore(16)  # at a time; further streams are not posted
 
 
@@ -179,6 +180,7 @@ class _Recorder:
             "gen_ai.request.stream": False if whole and self.own else None,
             "gen_ai.usage.input_tokens": self.usage.get("input_tokens"),
             "gen_ai.usage.output_tokens": self.usage.get("output_tokens"),
+            AUDIO_TOKENS: self.usage.get("audio"),
             "tokenpulse.chunk.offsets": None if whole or failure and not self.offsets else self.offsets,
             "tokenpulse.chunk.tokens": self.tokens if any(n != 1 for n in self.tokens) else None,
             "tokenpulse.chunk.channels": self.channels if any(c != "content" for c in self.channels) else None,
@@ -206,7 +208,8 @@ class _Recorder:
             lines = [line("start", 0, vantage="client", resource=resource, attributes=self.attributes)]
             lines += [line("chunk", o * 1000, tokens=n, channel=c) for o, n, c in zip(self.offsets, self.tokens, self.channels)]
             outcome = {"cancelled": True} if cancelled else {"error": failure} if failure else {}
-            lines.append(line("end", duration, usage=self.usage, **outcome))
+            audio = self.usage.pop("audio", None)
+            lines.append(line("end", duration, usage=self.usage, attributes={AUDIO_TOKENS: audio} if audio else {}, **outcome))
             request = urllib.request.Request(
                 os.environ["TOKENPULSE_ENDPOINT"] + "/v1/tokens", "\n".join(lines).encode(), {"Content-Type": "application/x-ndjson"}
             )
@@ -253,8 +256,10 @@ def _get(item, *names):
 
 
 def _channel_of(part):
-    """Returns the channel of the text in an event or choice, or None if it has none."""
+    """Returns the channel of the text or audio in an event or choice, or None if it has none."""
     kind, delta = _get(part, "type") or "", _get(part, "delta")
+    if kind.endswith("audio.delta"):
+        return "audio" if delta or _get(part, "audio") else None
     if kind in ("content_block_start", "response.output_item.added"):
         return "tool_call" if _get(_get(part, "content_block", "item"), "name") else None
     if kind and (not kind.endswith("delta") or re.match(r"(content|refusal|tool_calls|logprobs)\.", kind)):
@@ -270,7 +275,8 @@ def _channel_of(part):
     ):
         if any(_get(delta, name) for name in names):
             return channel
-    return None
+    spoken = _get(delta, "audio") or {}
+    return "content" if _get(spoken, "transcript") else "audio" if _get(spoken, "data") else None
 
 
 def _read_usage(item, into):
@@ -283,6 +289,9 @@ def _read_usage(item, into):
         into["input_tokens"] = inputs + sum(cached)
     if isinstance(outputs, int):
         into["output_tokens"] = outputs
+    audio = _get(_get(usage, "completion_tokens_details", "output_tokens_details") or {}, "audio_tokens")
+    if isinstance(audio, int) and audio > 0:  # a part of the output
+        into["audio"] = audio
 
 
 def _safely(step, *arguments):
