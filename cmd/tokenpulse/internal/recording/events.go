@@ -178,6 +178,7 @@ func (r *events) addChunk(s *stream.Stream, e *stream.Event, at int64) error {
 			return fmt.Errorf("unknown channel %q; valid channels: content, reasoning, tool_call, audio", e.Channel)
 		}
 	}
+	c.Tokens = c.Channel.TokensIn(c.Tokens)
 	if e.Sequence != nil {
 		c.Sequence, c.Sequenced = *e.Sequence, true
 	}

@@ -40,12 +40,13 @@ func TestRead_NDJSONEvents(t *testing.T) {
 
 {"event":"chunk","stream_id":"s1","time_unix_nano":"1795233292291556000","tokens":4,"channel":"tool_call","seq":7,"text":"never read","delta":{"content":"nor this"}}
 {"event":"chunk","stream_id":"s1","time_unix_nano":"1795233292301556000","tokens":0,"channel":"reasoning"}
+{"event":"chunk","stream_id":"s1","time_unix_nano":"1795233292311556000","tokens":9,"channel":"audio"}
 {"event":"end","stream_id":"s1","time_unix_nano":"1795233292401556000","usage":{"input_tokens":17,"output_tokens":12,"reasoning_tokens":0},"finish_reason":"stop","attributes":{"late":true}}
-{"event":"end","stream_id":"s0","cancelled":true}
+{"event":"end","stream_id":"s0","cancelled":true,"interrupted":true}
 `)
 	chat := &stream.Resource{Attributes: stream.Attributes{"service.name": "chat"}}
 	require.Equal(t, []*stream.Stream{
-		{ID: "s0", Resource: chat, Start: time.Date(2026, 11, 21, 3, 0, 0, 1, time.UTC).UnixNano(), End: &stream.End{Cancelled: true}},
+		{ID: "s0", Resource: chat, Start: time.Date(2026, 11, 21, 3, 0, 0, 1, time.UTC).UnixNano(), End: &stream.End{Cancelled: true, Interrupted: true}},
 		{
 			ID: "s1", Resource: chat, Vantage: timeline.VantageServer,
 			TraceID:      []byte{0x0a, 0xf7, 0x65, 0x19, 0x16, 0xcd, 0x43, 0xdd, 0x84, 0x48, 0xeb, 0x21, 0x1c, 0x80, 0x31, 0x9c},
@@ -56,6 +57,7 @@ func TestRead_NDJSONEvents(t *testing.T) {
 				{Time: 1795233292281556000, Tokens: 1, Channel: timeline.Content},
 				{Time: 1795233292291556000, Tokens: 4, Channel: timeline.ToolCall, Sequence: 7, Sequenced: true},
 				{Time: 1795233292301556000, Tokens: 0, Channel: timeline.Reasoning},
+				{Time: 1795233292311556000, Channel: timeline.Audio}, // which holds no tokens, so replays count none as sent
 			},
 			End: &stream.End{
 				Time: 1795233292401556000, FinishReason: "stop", Attributes: stream.Attributes{"late": true},
