@@ -118,8 +118,9 @@ func (t *tree) handOver(h handover, counts *tally) {
 		counts.ignored.Rejected[took.rejected]++
 		addClockAnomaly(own, counts)
 		decode.before = 0
-		removeMeasure(own, numbers.TimeToFirstToken)
-		removeMeasure(own, numbers.TimeToFirstOutputToken)
+		for _, id := range firsts {
+			removeMeasure(own, id)
+		}
 		attributes.List(own, names.Unmeasured).AppendEmpty().SetStr(names.UnmeasuredEntry(numbers.TimeToFirstToken.Name(), latency.Implausible.String()))
 	}
 	for _, id := range [...]numbers.ID{numbers.QueueDuration, numbers.PrefillDuration, numbers.PrefillTokenRate, numbers.CachedInputShare} {
@@ -206,10 +207,13 @@ func (t *tree) callerDuration(h handover) (duration float64, known bool) {
 	return m.Value, m.Known
 }
 
+// firsts are the times from the start of a request.
+var firsts = [...]numbers.ID{numbers.TimeToFirstToken, numbers.TimeToFirstOutputToken, numbers.TimeToFirstAudio}
+
 // delay adds the time that a request took before its span began.
 func delay(own pcommon.Map, before float64, estimated bool, from pcommon.SpanID) {
 	whole := attributes.Measured(own, numbers.RequestDuration.Attribute())
-	for _, id := range [...]numbers.ID{numbers.TimeToFirstToken, numbers.TimeToFirstOutputToken, numbers.RequestDuration} {
+	for _, id := range append(firsts[:], numbers.RequestDuration) {
 		if m := attributes.Measured(own, id.Attribute()); m.Known {
 			m.Value, m.Estimated = latency.ToNanosecond(m.Value+before), m.Estimated || estimated
 			attributes.PutMeasure(own, id.Attribute(), m)

@@ -387,6 +387,21 @@ func TestHandover_ALaterProcessorKnowsWhenTheRequestBegan(t *testing.T) {
 	}
 }
 
+// Engines that send chunks: the first token comes after 300 ms, the first audio after 400 ms of a decode that began 270 ms late.
+func TestHandover_AudioBeginsWithTheRequestToo(t *testing.T) {
+	engine := func(id byte, start, end int64, tokens int, offsets, channels []any) placed {
+		return placed{id, 2, "chat", start, end, map[string]any{
+			names.GenAIOperationName: "chat", names.Vantage: "engine", names.ChunkOffsets: offsets, names.ChunkChannels: channels,
+			names.GenAIInputTokens: 100, names.GenAIOutputTokens: tokens,
+		}}
+	}
+	spans := processTrace(t, joining(), traceOf(t, halfSecondClient(), plainSpan(2, 1, 5, 1990),
+		engine(3, 10, 260, 1, []any{240_000}, []any{"content"}),
+		engine(4, 280, 1980, 2, []any{300_000, 310_000, 400_000}, []any{"content", "content", "audio"})))
+	require.Equal(t, "0400000000000000", repeatedOf(spans[3]))
+	requireNumbers(t, map[string]float64{"tokenpulse.time_to_first_token": 0.57, "tokenpulse.time_to_first_audio": 0.67}, spans[4])
+}
+
 func TestHandover_IsColdIfEitherEngineIs(t *testing.T) {
 	for name, test := range map[string]struct{ prefill, decode, want bool }{"prefill": {true, false, true}, "decode": {false, true, true}, "neither": {}} {
 		t.Run(name, func(t *testing.T) {
