@@ -112,3 +112,24 @@ func TestAudio_CancelledWhileItArrivesIsNoStall(t *testing.T) {
 		})
 	}
 }
+
+// Audio outside of the request is a clock anomaly as tokens are, whose series would otherwise reject gaps longer than the request.
+func TestAudio_OutsideOfTheRequestIsAClockAnomaly(t *testing.T) {
+	for name, test := range map[string]struct {
+		chunks []chunk
+		want   int64
+	}{
+		"after the end":              {append(contents(100), speech(200, 900, 1300)...), 1},
+		"before the start":           {append(speech(-50), append(contents(100), speech(200)...)...), 1},
+		"alone, after the end":       {speech(200, 1300), 1},
+		"the last token likewise":    {append(speech(200, 1200), contents(1300)...), 1},
+		"within it":                  {append(contents(100), speech(200, 1000)...), 0},
+		"no token, within it":        {speech(0, 1000), 0},
+		"on both sides of the whole": {speech(-50, 1300), 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := analyze(t, standard, Observed{Duration: time.Second}, test.chunks)
+			require.Equal(t, test.want, l.Count(numbers.ClockAnomalies))
+		})
+	}
+}

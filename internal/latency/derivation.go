@@ -121,14 +121,17 @@ func WithReasoning[T int64 | float64](output, reasoning T) T {
 	return output
 }
 
-// countClockAnomalies counts a first token before the start and an end before the last
-// token. Those in between are counted during the walk.
+// countClockAnomalies counts a first token, or audio, before the start and an end before the last.
+// Those in between are counted during the walks.
 func (d *derivation) countClockAnomalies(first Milestone) {
-	last := first.Offset
+	begin, last := first.Offset, first.Offset
 	if d.arrivals.chunks > 0 {
 		last = d.arrivals.last
 	}
-	if first.Offset < 0 {
+	if d.audio.chunks > 0 {
+		begin, last = min(begin, d.audio.first), max(last, d.audio.last)
+	}
+	if begin < 0 {
 		d.latency.addClockAnomaly()
 	}
 	if d.request.Duration < last {
