@@ -68,8 +68,8 @@ func (d *derivation) spoken() {
 	if !d.request.StartUnknown {
 		d.set(numbers.TimeToFirstAudio, a.first, false)
 	}
-	if pace := a.last - a.first; pace > 0 && m[numbers.AudioDuration].Known {
+	if pace := a.last - a.first; pace > 0 && d.dropped() == 0 && m[numbers.AudioDuration].Known {
 		m[numbers.RealTimeFactor] = Measure{Value: m[numbers.AudioDuration].Value / seconds(pace), Known: true}
 	}
-	d.latency.setGaps(numbers.InterAudioMean, summarize(&a.gaps, float64(a.total), false, d.options.percentiles()))
+	d.latency.setGaps(numbers.InterAudioMean, summarize(&a.gaps, float64(a.total), d.dropped() > 0, d.options.percentiles()))
 }

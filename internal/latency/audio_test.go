@@ -133,3 +133,16 @@ func TestAudio_OutsideOfTheRequestIsAClockAnomaly(t *testing.T) {
 		})
 	}
 }
+
+// At the limit of a stream's chunks, the dropped ones may be audio: they add no tokens, and the end of the audio is unknown.
+func TestAudio_DroppedChunksAreNoTokens(t *testing.T) {
+	request := Observed{Duration: 9 * time.Second, LastChunksDropped: 1000, AudioDuration: optional.Of(60 * time.Second)}
+	l := analyze(t, standard, request, append(contents(100, 120), speech(130, 150)...))
+	require.EqualValues(t, 2, l.Count(numbers.TokenCount))
+	require.EqualValues(t, 2, l.Count(numbers.ChunkCount))
+	require.False(t, l.Measures[numbers.RealTimeFactor].Known)
+	require.Equal(t, Measure{Value: 0.02, Known: true, Estimated: true}, l.Measures[numbers.InterAudioMax])
+	alone := analyze(t, standard, request, speech(130, 150))
+	require.False(t, alone.Measures[numbers.TokenCount].Known)
+	require.Equal(t, names.OutcomeSuccess, alone.Outcome)
+}

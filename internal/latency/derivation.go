@@ -69,6 +69,14 @@ func (d *derivation) dropped() int64 {
 	return d.request.FirstChunksDropped + d.request.LastChunksDropped
 }
 
+// droppedTokens returns how many tokens the dropped chunks had at least. Beside audio, they may all be of audio.
+func (d *derivation) droppedTokens() int64 {
+	if d.audio.chunks > 0 {
+		return 0
+	}
+	return d.dropped()
+}
+
 // partial reports whether the timeline differs from the times of all tokens. What
 // depends on the whole timeline is then estimated.
 func (d *derivation) partial() bool { return d.request.Frames || d.dropped() > 0 }
@@ -141,7 +149,7 @@ func (d *derivation) countClockAnomalies(first Milestone) {
 
 func (d *derivation) milestones(first Milestone) {
 	if d.arrivals.chunks > 0 || !first.Known && !d.request.TokensNotObserved {
-		d.latency.setCount(numbers.ChunkCount, d.arrivals.chunks+d.dropped())
+		d.latency.setCount(numbers.ChunkCount, d.arrivals.chunks+d.droppedTokens())
 	}
 	if d.request.StartUnknown {
 		return
@@ -271,12 +279,12 @@ func (d *derivation) speculation() {
 }
 
 // outputTokens returns N. It is estimated if frames were counted, if the tokens of chunks were not, or
-// if chunks were dropped, each of which counts as one token.
+// if chunks were dropped, each of which counts as one token unless it may be audio.
 func (d *derivation) outputTokens() (n int64, known, estimated bool) {
 	if reported := d.request.OutputTokens; reported.Known {
 		return reported.Value, true, false
 	}
-	return d.arrivals.tokens + d.dropped(), d.latency.Measures[numbers.ChunkCount].Known, d.partial() || d.request.TokensAssumed
+	return d.arrivals.tokens + d.droppedTokens(), d.latency.Measures[numbers.ChunkCount].Known, d.partial() || d.request.TokensAssumed
 }
 
 func (d *derivation) rates() {
