@@ -18,6 +18,7 @@ type arrivals struct {
 	longest     longest     // likewise
 	chunkTokens chunkTokens // likewise
 	positions   positions
+	heard       heard // audio between the chunks
 	totals
 }
 
@@ -92,7 +93,7 @@ func (a *arrivals) addGaps(first time.Duration, run []int64, tokens int64, limit
 			continue
 		}
 		a.gaps.add(gap, tokens)
-		if gap > stallThreshold {
+		if gap > stallThreshold && !a.heard.between(before, at) {
 			a.stalls++
 			a.longest.add(Stall{before, gap, a.tokens + tokens*int64(i)})
 			a.stallTime = min(a.stallTime, math.MaxInt64-gap) + gap

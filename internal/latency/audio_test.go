@@ -146,3 +146,17 @@ func TestAudio_DroppedChunksAreNoTokens(t *testing.T) {
 	require.False(t, alone.Measures[numbers.TokenCount].Known)
 	require.Equal(t, names.OutcomeSuccess, alone.Outcome)
 }
+
+// A gap between tokens is a stall only if the user got nothing during it, not even audio.
+func TestAudio_BetweenTokensIsNoStall(t *testing.T) {
+	options := standard
+	options.Moments = true
+	text := contents(100, 1100, 2100, 3100, 3200, 4200) // gaps of a second: stalls, but for audio
+	spoken := speech(50, 600, 1100, 2500, 4200)
+	chunks := []chunk{spoken[0], text[0], spoken[1], text[1], spoken[2], text[2], spoken[3], text[3], text[4], text[5], spoken[4]}
+	l := analyze(t, options, Observed{Duration: 5 * time.Second}, chunks)
+	require.EqualValues(t, 2, l.Count(numbers.StallCount))
+	require.InDelta(t, 2, l.Measures[numbers.StallDuration].Value, 1e-9)
+	require.Equal(t, []Stall{{1100 * ms, time.Second, 2}, {3200 * ms, time.Second, 5}}, l.Moments.Stalls)
+	require.InDelta(t, 1, l.Measures[numbers.InterTokenMax].Value, 1e-9, "the gaps themselves stay")
+}
