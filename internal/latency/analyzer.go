@@ -6,7 +6,6 @@
 package latency
 
 import (
-	"math"
 	"time"
 
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
@@ -43,7 +42,7 @@ func (a *Analyzer) AnalyzeInto(latency *Latency, request *Observed, walk timelin
 	*latency = Latency{}
 	limit := min(request.Duration, longestRequest)
 	tokens, audio := walk.Split()
-	a.arrivals.heard = heard{audio, math.MinInt64}
+	a.arrivals.heard = timeline.HeardIn(audio)
 	if err := a.arrivals.read(tokens, limit, a.options.StallThreshold, latency); err != nil {
 		*latency = Latency{}
 		return err

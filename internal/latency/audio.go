@@ -40,23 +40,6 @@ func (a *audio) read(walk timeline.Walk, limit time.Duration, l *Latency) {
 	}
 }
 
-// heard says when audio arrived, from the first chunk on.
-type heard struct {
-	walk timeline.Walk
-	at   time.Duration // of the current chunk
-}
-
-// between reports whether audio arrived after one time and before another. Times of later calls are later.
-func (h *heard) between(from, to time.Duration) bool {
-	for h.at <= from {
-		if !h.walk.Next() {
-			return false
-		}
-		h.at = h.walk.Offset()
-	}
-	return h.at < to
-}
-
 // leaveOutAudio makes the output tokens those of text.
 func (d *derivation) leaveOutAudio() {
 	if output := &d.request.OutputTokens; output.Known && d.request.AudioTokens.Known {

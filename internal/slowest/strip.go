@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
@@ -22,6 +23,9 @@ type Strip struct {
 	Stalled []int
 	// Dropped is the number of chunks beyond the limit.
 	Dropped int
+
+	spoken    []bool // audio arrived in the gap before the chunk
+	lastAudio time.Duration
 }
 
 // Strip returns the first chunks of a request, up to a limit. It is nil for a request without a timeline, or with a damaged one.
@@ -30,13 +34,18 @@ func (r *Entry) Strip(limit int) *Strip {
 	if err != nil {
 		return nil
 	}
-	walk, _ = walk.Split()
-	s := &Strip{}
+	walk, audio := walk.Split()
+	s, heard := &Strip{}, timeline.HeardIn(audio)
+	for audio.Next() {
+		s.lastAudio = audio.Offset()
+	}
 	for walk.Next() {
 		if len(s.At) == limit {
 			s.Dropped = 1 + walk.Left()
 			break
 		}
+		n := len(s.At)
+		s.spoken = append(s.spoken, n > 0 && heard.Between(s.At[n-1], walk.Offset()))
 		s.At = append(s.At, walk.Offset())
 		s.Tokens = append(s.Tokens, walk.Tokens())
 		s.Channels = append(s.Channels, walk.Channel())
@@ -79,13 +88,22 @@ func (s *Strip) LongestGaps(n int) []int {
 // stalls returns the chunks before which the stream stalled. Stalls are the gaps above a threshold, so they are the longest
 // ones. The wait at the end of a cancelled request may be one of them, and is before no chunk.
 func (s *Strip) stalls(r *Entry) []int {
-	n := int(min(r.Stalls, float64(len(s.At)+1)))
-	chunks := s.LongestGaps(n)
-	if n > 0 && n == len(chunks) && r.Outcome == series.Cancelled && r.tail() >= s.Gap(chunks[n-1]).Seconds() {
+	chunks := slices.DeleteFunc(s.LongestGaps(len(s.At)), func(i int) bool { return s.spoken[i] })
+	n := int(min(r.Stalls, float64(len(chunks)+1)))
+	chunks = chunks[:min(n, len(chunks))]
+	if n > 0 && n == len(chunks) && r.Outcome == series.Cancelled && s.tail(r) >= s.Gap(chunks[n-1]).Seconds() {
 		chunks = chunks[:n-1]
 	}
 	slices.Sort(chunks)
 	return chunks
+}
+
+// tail returns the seconds from the last chunk, also of audio, to the end of a request.
+func (s *Strip) tail(r *Entry) float64 {
+	if s.lastAudio > s.At[len(s.At)-1] {
+		return r.Value(numbers.RequestDuration) - s.lastAudio.Seconds()
+	}
+	return r.tail()
 }
 
 // LongestGap returns the longest time between two chunks in seconds, or the tail of a request that may have hung. It is NaN

@@ -48,6 +48,27 @@ func TestStrip_IsNilForADamagedTimeline(t *testing.T) {
 	require.Nil(t, (&Entry{}).Strip(10))
 }
 
+// The longest gap is no stall if audio arrived in it. Audio at the end is no wait.
+func TestStrip_AGapWithAudioIsNoStall(t *testing.T) {
+	r := &series.Contribution{Outcome: series.Cancelled}
+	r.SetValue(numbers.StallCount, 1)
+	r.SetValue(numbers.RequestDuration, 6)
+	r.SetValue(numbers.TimeToFirstToken, 0.1)
+	r.SetValue(numbers.DecodeDuration, 3.7)
+	e := NewEntry(r, Facts{})
+	var chunks timeline.Timeline
+	for _, c := range []struct {
+		ms      int64
+		channel timeline.Channel
+	}{{100, timeline.Content}, {1500, timeline.Audio}, {3000, timeline.Content}, {3800, timeline.Content}, {5900, timeline.Audio}} {
+		chunks.Append(c.ms*1e6, 1, c.channel)
+	}
+	e.Timeline = chunks.AppendBinary(nil, 0)
+	s := e.Strip(10)
+	require.Len(t, s.At, 3)
+	require.Equal(t, []int{2}, s.Stalled, "0.8 s, not the 2.9 s with audio, and not the end")
+}
+
 // Senders write stall.count: it need not be true.
 func TestStrip_StallCountThatCannotBeTrue(t *testing.T) {
 	for stalls, want := range map[float64][]int{0.5: {}, 2: {1}, 1e300: {1}} {

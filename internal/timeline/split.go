@@ -3,7 +3,11 @@
 
 package timeline
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math"
+	"time"
+)
 
 // Split returns a walk over the chunks that hold tokens and one over those of Audio, each with its own
 // gaps. Nearly all timelines have no audio: then it returns the walk itself, and allocates nothing.
@@ -44,4 +48,24 @@ func (p *part) add(w *Walk) {
 		last.chunks = 0
 	}
 	p.walk.last = run{p.walk.last.chunks + 1, w.current.meta}
+}
+
+// Heard says when audio arrived, such as between two tokens.
+type Heard struct {
+	audio Walk
+	at    time.Duration // of the current chunk
+}
+
+// HeardIn reads a walk over the chunks of Audio.
+func HeardIn(audio Walk) Heard { return Heard{audio, math.MinInt64} }
+
+// Between reports whether audio arrived after one time and before another. Later calls ask for later times.
+func (h *Heard) Between(from, to time.Duration) bool {
+	for h.at <= from {
+		if !h.audio.Next() {
+			return false
+		}
+		h.at = h.audio.Offset()
+	}
+	return h.at < to
 }
