@@ -22,7 +22,7 @@ type Subject interface {
 	Number(id numbers.ID) latency.Measure
 	// Cut means that the Collector itself ended the stream, so that no SLO is eligible.
 	Cut() bool
-	// Interrupted means that the user interrupted the answer, so that no SLO counts it as bad.
+	// Interrupted means that the user interrupted the answer, so that no SLO counts it as bad if it was cancelled.
 	Interrupted() bool
 	// Attribute returns an attribute of the annotated span, or else of its resource. It is called only
 	// for conditions, and attributes with thresholds, that Bind did not have.

@@ -173,3 +173,22 @@ func TestVerdict_OnUndefinedSLOsIsKept(t *testing.T) {
 		})
 	}
 }
+
+// An interrupted turn is never bad, unless it failed for another reason, such as a broken connection.
+func TestVerdict_OnAnInterruptedTurn(t *testing.T) {
+	rules, err := judge.NewRules(judging(t,
+		map[string]any{"name": "ttft", "indicator": "time_to_first_token", "threshold": "1s"},
+		map[string]any{"name": "answers", "indicator": "outcome"}).SLOs, false)
+	require.NoError(t, err)
+	for outcome, want := range map[string]map[string][]any{
+		names.OutcomeCancelled: {names.SLONotEligible: {"ttft", "answers"}},
+		names.OutcomeError:     {names.SLOBreached: {"ttft", "answers"}},
+	} {
+		span := ptrace.NewSpan()
+		require.NoError(t, span.Attributes().FromRaw(map[string]any{
+			names.Source: "semconv", names.Vantage: "client", names.Outcome: outcome, names.Interrupted: true, "tokenpulse.time_to_first_token": 2.0,
+		}))
+		judge.NewSpanJudge(rules).Judge(span, pcommon.NewMap())
+		require.Equal(t, want, verdictsOn(span), outcome)
+	}
+}

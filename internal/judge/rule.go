@@ -111,7 +111,7 @@ func (r *Rules) Any() bool { return len(r.all) > 0 }
 
 // verdictOn returns the verdict on a request that the SLO applies to. A client mistake is not eligible unless
 // the SLO has `client_errors: bad`. A request that the Collector itself cut is not eligible for any SLO, and
-// one that its user interrupted is never bad.
+// one that its user interrupted, and that did not fail, is never bad.
 func (r *rule) verdictOn(request Subject) Verdict {
 	threshold, verdict := r.thresholdOf(request), slo.NotEligible
 	switch {
@@ -120,7 +120,7 @@ func (r *rule) verdictOn(request Subject) Verdict {
 	case !request.Cut():
 		verdict = r.judge(request, threshold)
 	}
-	if verdict == slo.Bad && request.Interrupted() {
+	if verdict == slo.Bad && request.Interrupted() && request.Outcome() == names.OutcomeCancelled {
 		verdict = slo.NotEligible
 	}
 	return Verdict{r.name, verdict, strings.TrimPrefix(r.attribute, names.Prefix), threshold, r.verdictAttribute}
