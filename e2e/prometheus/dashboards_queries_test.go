@@ -216,7 +216,7 @@ func requireValuesOfIncident(t *testing.T, p *promserver.Server, now time.Time) 
 		overview(title, "A").require(t, map[string]float64{"": want})
 	}
 	overview("Time to answer", "D").require(t, map[string]float64{"": beforeToken.Seconds()})
-	overview("Time to first audio", "D").require(t, map[string]float64{"": (beforeToken + beforeAudio).Seconds()})
+	overview("Time to first audio", "D").require(t, map[string]float64{"": (beforeToken - spokenBefore).Seconds()})
 	overview("Tokens per request", "A").require(t, map[string]float64{"": 1000 * (requests - 30) / requests})
 	overview("Load against an hour before", "B").require(t, map[string]float64{"": (4 + 2) * 75 / seconds})
 	// Slow requests are 0.5 s on their way to the engine, others 0.1 s. The engine prefills

@@ -28,8 +28,8 @@ const (
 	queued = 500 * time.Millisecond
 	// beforeToken is the time of queue, prefill and network.
 	beforeToken = 2 * time.Second
-	// beforeAudio is the time from the first token to speech, at the client.
-	beforeAudio = 500 * time.Millisecond
+	// spokenBefore is the time from speech to the first token, at the client. Speech between tokens would make a gap no stall.
+	spokenBefore = 500 * time.Millisecond
 	// loading is what a cold engine takes before its prefill.
 	loading = 6 * time.Second
 )
@@ -140,12 +140,12 @@ func (r llmRequest) write(to io.Writer, begin time.Time) {
 			continue
 		}
 		first := r.start + r.toFirst()
+		if observer.usage != "" { // the client plays the answer, which changes no other number
+			observer.write("chunk", first-spokenBefore, `,"channel":"audio"`)
+		}
 		observer.write("chunk", first, "")
 		for i := 1; i <= 4 && !r.oneToken; i++ {
 			observer.write("chunk", first+time.Duration(10*i)*r.perToken, `,"tokens":10`)
-		}
-		if observer.usage != "" { // the client plays the answer, which changes no other number
-			observer.write("chunk", first+beforeAudio, `,"channel":"audio"`)
 		}
 		observer.write("end", r.end(), observer.usage)
 	}
