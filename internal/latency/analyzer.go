@@ -42,7 +42,7 @@ func (a *Analyzer) AnalyzeInto(latency *Latency, request *Observed, walk timelin
 	*latency = Latency{}
 	limit := min(request.Duration, longestRequest)
 	tokens, audio := walk.Split()
-	a.arrivals.heard = timeline.HeardIn(audio)
+	a.arrivals.speech = timeline.SpeechIn(audio)
 	if err := a.arrivals.read(tokens, limit, a.options.StallThreshold, latency); err != nil {
 		*latency = Latency{}
 		return err

@@ -18,7 +18,7 @@ type arrivals struct {
 	longest     longest     // likewise
 	chunkTokens chunkTokens // likewise
 	positions   positions
-	heard       timeline.Heard // audio between the chunks
+	speech      timeline.Speech // audio between the chunks
 	totals
 }
 
@@ -93,7 +93,7 @@ func (a *arrivals) addGaps(first time.Duration, run []int64, tokens int64, limit
 			continue
 		}
 		a.gaps.add(gap, tokens)
-		if gap > stallThreshold && !a.heard.Between(before, at) {
+		if gap > stallThreshold && !a.speech.Between(before, at) {
 			a.stalls++
 			a.longest.add(Stall{before, gap, a.tokens + tokens*int64(i)})
 			a.stallTime = min(a.stallTime, math.MaxInt64-gap) + gap

@@ -35,7 +35,7 @@ func (r *Entry) Strip(limit int) *Strip {
 		return nil
 	}
 	walk, audio := walk.Split()
-	s, heard := &Strip{}, timeline.HeardIn(audio)
+	s, speech := &Strip{}, timeline.SpeechIn(audio)
 	for audio.Next() {
 		s.lastAudio = audio.Offset()
 	}
@@ -45,7 +45,7 @@ func (r *Entry) Strip(limit int) *Strip {
 			break
 		}
 		n := len(s.At)
-		s.spoken = append(s.spoken, n > 0 && heard.Between(s.At[n-1], walk.Offset()))
+		s.spoken = append(s.spoken, n > 0 && speech.Between(s.At[n-1], walk.Offset()))
 		s.At = append(s.At, walk.Offset())
 		s.Tokens = append(s.Tokens, walk.Tokens())
 		s.Channels = append(s.Channels, walk.Channel())

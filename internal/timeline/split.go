@@ -50,22 +50,22 @@ func (p *part) add(w *Walk) {
 	p.walk.last = run{p.walk.last.chunks + 1, w.current.meta}
 }
 
-// Heard says when audio arrived, such as between two tokens.
-type Heard struct {
+// Speech says when audio arrived, such as between two tokens.
+type Speech struct {
 	audio Walk
 	at    time.Duration // of the current chunk
 }
 
-// HeardIn reads a walk over the chunks of Audio.
-func HeardIn(audio Walk) Heard { return Heard{audio, math.MinInt64} }
+// SpeechIn reads a walk over the chunks of Audio.
+func SpeechIn(audio Walk) Speech { return Speech{audio, math.MinInt64} }
 
 // Between reports whether audio arrived after one time and before another. Later calls ask for later times.
-func (h *Heard) Between(from, to time.Duration) bool {
-	for h.at <= from {
-		if !h.audio.Next() {
+func (s *Speech) Between(from, to time.Duration) bool {
+	for s.at <= from {
+		if !s.audio.Next() {
 			return false
 		}
-		h.at = h.audio.Offset()
+		s.at = s.audio.Offset()
 	}
-	return h.at < to
+	return s.at < to
 }
